@@ -4,13 +4,13 @@ use core::time::Duration;
 
 use rakwire::Instant;
 
-/// The delay from which a poll counts as being after a pause. Blocking drivers and flash writes cause such delays; a
+/// The minimum delay between two polls that counts as a pause. Blocking drivers and flash writes cause such delays; a
 /// busy executor does not.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The time after a pause that other tasks get to move datagrams from the network device to the socket.
+/// The time after a pause in which other tasks can move datagrams from the network device to the socket.
 ///
-/// The grace period is measured in time for a device behind SPI, and in polls for the task of the network stack,
-/// however slow the processor is.
+/// The grace period has a minimum duration, for a device behind SPI, and a minimum number of polls. The polls let the
+/// task of the network stack run, however slow the processor is.
 const GRACE: Duration = Duration::from_millis(10);
 const GRACE_POLLS: u8 = 16;
 
@@ -28,9 +28,9 @@ pub(crate) struct Backlog {
 impl Backlog {
     /// Returns whether protocol time may advance.
     ///
-    /// `received` is the number of datagrams read in this poll, `is_empty` is true if none are left in the socket, and
-    /// `capacity` is the number that the socket holds. After that many datagrams time advances in any case, so that a
-    /// flood cannot stop it.
+    /// `received` is the number of datagrams read in this poll. `is_empty` is true if the socket contains no more
+    /// datagrams. `capacity` is the number of datagrams that the socket can hold. After that many datagrams time
+    /// advances in any case, so that a flood cannot stop it.
     pub(crate) fn may_advance(
         &mut self,
         now: Instant,

@@ -12,7 +12,7 @@ use crate::reference::ConnectionRef;
 use crate::shared::Shared;
 use crate::unsent::UnsentDatagrams;
 
-/// A handle of a peer, which opens and accepts connections. It is `Copy`, for all tasks of the executor.
+/// A handle of a peer, which opens and accepts connections. Each task of the executor can have a copy.
 ///
 /// All futures are cancel safe. Dropping an attempt to connect cancels it.
 ///
@@ -49,9 +49,9 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
     /// Opens a connection and waits until it is open.
     ///
     /// In the Game Protocol, a connection counts as open when this client has answered the server's challenge. The
-    /// server may still close it, for example because it is full. A peer without a fixed port and without other
-    /// connections uses another port for each attempt, because original servers ignore a second attempt from the same
-    /// port.
+    /// server may still close it, for example because it is full. Original servers ignore a second attempt from the
+    /// same port. A peer without a fixed port and without other connections therefore uses another port for each
+    /// attempt.
     ///
     /// # Errors
     /// Returns a [`ConnectError`].
@@ -139,9 +139,9 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         self.shared.read(|inner| inner.unsent)
     }
 
-    /// Sends a message to every open connection of the peer, like [`Connection::try_send`], and returns the number of
-    /// connections that accepted it. `refused` is called for each of the others, most often because its send memory is
-    /// full.
+    /// Sends a message to every open connection of the peer, like [`Connection::try_send`]. Returns the number of
+    /// connections that accepted it. `refused` is called for each other connection; usually its send
+    /// memory is full.
     ///
     /// ```
     /// use embassy_futures::join::join;

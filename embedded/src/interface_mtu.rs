@@ -9,8 +9,8 @@ const ETHERNET_HEADER: usize = 14;
 /// [`Config::interface_mtu`](rakwire::raknet::Config::interface_mtu).
 ///
 /// Set that option if the value is below 1,500, as for a modem or a tunnel. Otherwise longer datagrams are dropped
-/// between the peer and the driver: connections open seconds later, and with a smaller MTU than possible. The network
-/// stack does not expose the MTU, so call this function before the stack takes the driver.
+/// between the peer and the driver. Connections then take seconds to open, and get a smaller MTU than possible. The
+/// network stack does not expose the MTU, so call this function before the stack takes the driver.
 ///
 /// ```
 /// use embassy_net::driver::HardwareAddress;

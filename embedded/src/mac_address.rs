@@ -6,8 +6,8 @@ const PRIME: u64 = 0x0000_0100_0000_01B3;
 
 /// Derives a MAC address from the unique id of a chip.
 ///
-/// The address is the same at every start, so that a router recognises the board, and it differs between boards. It is
-/// locally administered and unicast (IEEE 802c), and not secret.
+/// The address is the same at every start, so that a router recognises the board, and differs between boards. It is
+/// locally administered and unicast (IEEE 802c). It is not secret.
 ///
 /// ```
 /// // The id as the chip reports it: the UID of an STM32, the chip id of an RP2350, the unique id of a flash.

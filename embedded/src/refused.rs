@@ -3,7 +3,7 @@
 use heapless::Vec;
 use rakwire::endpoint::RefusedClient;
 
-/// The length of the queue, 0 if the peer admits no clients.
+/// The length of the queue; 0 without the feature `server`, because such a peer accepts no clients.
 const KEPT: usize = if cfg!(feature = "server") { 4 } else { 0 };
 
 /// Refused clients that no task has taken yet. A full queue drops the oldest one.
@@ -20,7 +20,7 @@ impl<I> RefusedClients<I> {
             if self.0.is_full() {
                 self.0.remove(0);
             }
-            // There is space now.
+            // This cannot fail: a full queue has dropped its oldest entry.
             let _ = self.0.push(client);
         }
     }

@@ -70,7 +70,7 @@ impl<P: Protocol, H: Hook<P>> Exchange<'_, P, H> {
         }
         shared.wake(now);
         let sent = sockets.poll_send(now, &mut self.queue, shared, cx);
-        // Datagrams that wait in the old sockets are lost with them. Reading them first would not end during a flood.
+        // Datagrams in the old sockets are lost with them. Reading them first would never end during a flood.
         if let Some(successor) = sockets.successor()
             && (is_empty || may_advance)
         {

@@ -96,7 +96,7 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
         match result {
             Poll::Pending => {
                 inner.wakers.register(cx.waker());
-                // The hook has consumed the message that was read, and may have a reply to send.
+                // The hook has consumed the message that was read, and may have queued a reply.
                 if inner.hooked.hook.poll_timeout().is_some_and(|due| due <= now) {
                     inner.runner.wake();
                 }
@@ -177,7 +177,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
     ) -> Result<usize, ConnectError> {
         // A closed connection occupies its slot until its last events are taken.
         self.take_unclaimed(now);
-        // Other connections, including those that are closing, still need the current port.
+        // Other connections, including closing ones, still need the current port.
         let is_alone = self.hooked.peer.connections().next().is_none();
         let id = self.hooked.peer.connect_with(now, to, options)?;
         self.needs_fresh_port |= P::FRESH_PORT && is_alone;
@@ -217,7 +217,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
                 if self.slots.insert(Slot { id, phase, references: 0 }).is_none() {
                     self.hooked.peer.disconnect(now, id);
                 }
-                // The following events are left for the task that accepts the connection.
+                // The remaining events are left for the task that accepts the connection.
                 return;
             }
         }
@@ -279,7 +279,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
                     slot.phase = Phase::Ended(Some(reason));
                     continue;
                 }
-                // Events of connections that are not open, or that concern no connection.
+                // Events of connections that are not open, and events without a connection.
                 Event::Connected { .. }
                 | Event::ConnectFailed { .. }
                 | Event::Refused { .. }

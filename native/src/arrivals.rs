@@ -16,9 +16,9 @@ use crate::socket::{Buffers, Received, RecvBatch, Socket};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Protocol time advances without another read only if the socket was last known to be empty at most this long ago. The
-/// value is small compared with every silence timeout, and large enough that an endpoint under load makes no extra
-/// system calls.
+/// Maximum age of the observation that the socket was empty. Within this time, protocol time advances without another
+/// read. The value is small compared with every idle timeout, and large enough that an endpoint under load makes no
+/// extra system calls.
 const FRESH: Duration = Duration::from_millis(5);
 
 /// Maximum number of datagrams read before protocol time advances. A buffer of 4 MiB holds fewer: Linux charges at

@@ -1,4 +1,4 @@
-//! Huge pages for the blocks that hold copies of large messages: one page fault per 2 MiB instead of 512.
+//! Requests huge pages for the blocks that hold copies of large messages: one page fault per 2 MiB instead of 512.
 //!
 //! Linux grants them on request if `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`. If it is
 //! `never`, and on other systems, this module has no effect.
@@ -33,7 +33,7 @@ fn whole_pages(memory: &Range<*const u8>) -> Option<(*const u8, usize)> {
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "madvise has no safe wrapper for memory owned by the allocator")]
 fn advise_kernel(start: *const u8, length: usize) {
-    // The kernel may refuse; the pages then stay as they are. SAFETY: this advice changes neither the contents of the
+    // If the kernel refuses, the pages stay as they are. SAFETY: this advice changes neither the contents of the
     // memory nor its access rights, however the memory is used before or after.
     let _ = unsafe { libc::madvise(start.cast_mut().cast(), length, libc::MADV_HUGEPAGE) };
 }

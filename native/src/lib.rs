@@ -65,7 +65,7 @@ mod simulation;
 mod socket;
 mod unreachable;
 
-/// Locks and atomics of shared state. `locks/` replaces them by those of a scheduler that tries many orders of steps.
+/// Locks and atomics of shared state. The tests in `locks/` replace them to try many interleavings of threads.
 mod sync {
     pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError, atomic};
 

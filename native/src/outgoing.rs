@@ -174,7 +174,8 @@ pub(crate) mod send_many {
         fn one_call_sends_to_many_addresses_until_one_fails() {
             let sender = UdpSocket::bind("127.0.0.1:0").expect("a free port");
             let receivers = [1, 2].map(|_| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
-            let addresses = receivers.each_ref().map(|receiver| receiver.local_addr().expect("it is bound"));
+            let addresses =
+                receivers.each_ref().map(|receiver| receiver.local_addr().expect("the socket is bound"));
             let transmit = |to, bytes: &'static [u8]| Transmit { to, size: bytes.len(), count: 1, bytes };
             let nowhere = transmit(([127, 0, 0, 1], 0).into(), &[9]);
             let datagrams = Vec::from_array([

@@ -39,14 +39,14 @@
 //! # }
 //! ```
 //!
-//! Datagrams wait in the socket's receive buffer until the next `update`. A measured round-trip time therefore includes
-//! up to one frame at each polled endpoint; a game with long frames should call `update` more often. The [endpoint with
-//! tasks](crate::endpoint) has no such delay, and sends several datagrams per system call.
+//! Datagrams wait in the socket's receive buffer until the next `update`. A measured round-trip time therefore
+//! includes up to one frame at each polled endpoint; a game with long frames should call `update` more often. The
+//! [endpoint with tasks](crate::endpoint) has no such delay, and sends several datagrams per system call.
 //!
-//! # Messages that wait
+//! # Blocked messages
 //!
-//! [`Endpoint::send`] refuses a message while its connection has no room. A [`SendQueue`] keeps reliable messages until
-//! there is room again, up to a limit:
+//! [`Endpoint::send`] refuses a message while the send memory of its connection is full. A [`SendQueue`] keeps
+//! reliable messages until they can be sent, up to a limit:
 //!
 //! ```
 //! use rakwire::endpoint::Event;
@@ -116,8 +116,8 @@ const BATCH: usize = 16;
 /// Maximum number of datagrams handled by one call of [`Endpoint::update`], so that a flood does not stall the game.
 const DATAGRAMS_AN_UPDATE: usize = 4_096;
 
-/// Number of consecutive updates that may leave datagrams in the socket before protocol time advances anyway, so that a
-/// flood does not stop timers.
+/// Number of consecutive updates that may leave datagrams in the socket before protocol time advances nevertheless.
+/// Otherwise a flood would stop all timers.
 const FULL_UPDATES: u8 = 4;
 
 /// A UDP socket with a protocol that works only while it is called. [The module](self) has an example.
@@ -292,8 +292,8 @@ impl<P: Protocol> Endpoint<P> {
             if is_empty {
                 break;
             }
-            // Send replies before others displace them. Time does not advance: waiting datagrams may come from a peer
-            // that would otherwise time out.
+            // Send replies before later replies displace them. Time must not advance here: waiting datagrams may come
+            // from a peer that would otherwise time out.
             self.flush();
         }
         self.receive_simulated();
@@ -354,7 +354,7 @@ impl<P: Protocol> Endpoint<P> {
         let now = self.clock.now();
         let Some(network) = &mut self.network else { return };
         for (number, datagram) in network.incoming.receive(now).into_iter().enumerate() {
-            // Send replies before others displace them.
+            // Send replies before later replies displace them.
             if number > 0 && number % BATCH == 0 {
                 self.flush();
             }
@@ -587,9 +587,10 @@ impl<P: Protocol> Endpoint<P> {
         self.local
     }
 
-    /// Returns the socket, to wait for datagrams with the functions of the system.
+    /// Returns the socket, to wait for datagrams with functions of the system such as `poll`.
     ///
-    /// Only this endpoint may read from it and write to it. [`timeout`](Self::timeout) is how long to wait at most.
+    /// Only this endpoint may read from it and write to it. [`timeout`](Self::timeout) returns the maximum time to
+    /// wait.
     #[must_use]
     pub const fn socket(&self) -> &UdpSocket {
         &self.socket
@@ -615,8 +616,8 @@ impl<P: Protocol> Endpoint<P> {
         self.clock.now()
     }
 
-    /// Returns advice for the operator once the counters show clients that cannot connect, such as those that return no
-    /// cookie.
+    /// Returns advice for the operator once the counters show clients that cannot connect, such as clients that
+    /// return no cookie.
     ///
     /// The async endpoint logs this advice; a polled program has to call this method now and then.
     ///

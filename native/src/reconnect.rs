@@ -9,8 +9,8 @@ use crate::endpoint::{ConnectError, Connection};
 
 /// The backoff between attempts to connect: randomized, and longer after each failure.
 ///
-/// Each pause is twice the previous one, minus a random part of up to a half. Players of a restarted server therefore
-/// do not all return at the same time.
+/// Each pause is twice the previous one, minus a random part of up to a half. The players of a restarted server
+/// therefore do not all reconnect at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// The first pause. Default: 500 ms.
@@ -59,7 +59,7 @@ pub struct Reconnect<F, R> {
     should_retry: R,
     /// The backoff between attempts.
     pub backoff: Backoff,
-    /// Consecutive failed attempts and connections that were lost soon.
+    /// Consecutive failed attempts, and connections that lasted at most [`Backoff::max`].
     failures: u32,
     opened_at: Option<Instant>,
 }

@@ -27,7 +27,7 @@ pub(crate) struct Delivered {
     pub(crate) bytes: Box<[u8]>,
 }
 
-/// A simulated network in both directions, for a driver that is its only user.
+/// A simulated network in both directions, for a driver that accesses it from a single thread.
 #[derive(Debug)]
 pub(crate) struct BothWays {
     pub(crate) incoming: NetworkEmulator,
@@ -233,7 +233,7 @@ mod present {
         }
 
         #[test]
-        fn errors_are_one_line() {
+        fn simulation_syntax_errors_are_one_line() {
             for text in [
                 "",
                 "loss",

@@ -27,7 +27,8 @@ use crate::unreachable::{Reported, read_errors, receive_past_reports, send_past_
 const BUFFER: usize = 65_535;
 /// Requested size of each of the socket's send and receive buffers (`SO_SNDBUF`, `SO_RCVBUF`), in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
-/// Pause if the socket's send buffer (`SO_SNDBUF`) is full although the runtime considers the socket writable.
+/// Pause before a retry if the socket's send buffer (`SO_SNDBUF`) is full although the runtime considers the socket
+/// writable.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// True if a receive call returns as many datagrams as its buffers hold, so that a partial result means that the socket
@@ -139,7 +140,7 @@ impl Socket {
                 return std::future::pending().await;
             }
             match self.io.try_io(Interest::ERROR, read) {
-                // More reports are pending; those read so far did not concern unreachable addresses.
+                // More reports are pending; the reports read so far did not concern unreachable addresses.
                 Ok(addresses) if addresses.is_empty() => tokio::task::yield_now().await,
                 Ok(addresses) => return addresses.into_iter().map(canonical).collect(),
                 Err(_) => {}
@@ -413,7 +414,7 @@ impl Buffers {
     }
 }
 
-/// Maximum number of datagrams sent inline at a time: a due acknowledgement precedes the message.
+/// Maximum number of datagrams sent inline at a time: an acknowledgement that is due, and the message.
 const DATAGRAMS: usize = 2;
 
 /// The way in which the next datagram of an endpoint is sent, decided under the lock of the protocol.
@@ -458,8 +459,8 @@ impl SendPath {
         Self { mode: SendMode::Driver, buffer: vec![0; max_datagram].into() }
     }
 
-    /// Lets the next message be sent through this socket, unless it would overtake a held datagram. The driver must not
-    /// have composed any datagrams either.
+    /// Lets the next message be sent through this socket, unless it would overtake a held datagram. Precondition: the
+    /// driver holds no composed datagrams.
     pub(crate) fn allow_inline(&mut self, socket: &Arc<Socket>) {
         match self.mode {
             SendMode::Driver | SendMode::Inline(_) => self.mode = SendMode::Inline(Arc::downgrade(socket)),
@@ -547,13 +548,13 @@ mod tests {
         let socket = Socket::open("127.0.0.1:0").await.expect("a free port");
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
         // Connecting it to itself closes the port to all other senders, and keeps other programs from taking it.
-        let closed = peer.local_addr().expect("it is bound");
+        let closed = peer.local_addr().expect("the socket is bound");
         peer.connect(closed).expect("an address of this machine");
         socket.watch();
         for _ in 0..300 {
             let _ = socket.io.send_to(&[0; 65_510], closed).await.expect_err("the interface takes 65,507");
         }
-        socket.io.send_to(&[1], closed).await.expect("room");
+        socket.io.send_to(&[1], closed).await.expect("enough space");
         assert_eq!(socket.unreachable().await, [closed]);
         socket.unwatch();
     }
@@ -605,7 +606,7 @@ mod tests {
 
         let (socket, nowhere) = (socket().await, ([127, 0, 0, 1], 0).into());
         let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        let there = receiver.local_addr().expect("it is bound");
+        let there = receiver.local_addr().expect("the socket is bound");
         let take = |send_path: &mut SendPath, step: Step| match step {
             Arrival => send_path.allow_inline(&socket),
             SocketChange => send_path.forbid_inline(),
@@ -639,13 +640,13 @@ mod tests {
         send_path.allow_inline(&socket);
         send_path.send_inline(compose(nowhere));
         send_path.allow_inline(&socket);
-        assert!(!is_allowed(&mut send_path), "nothing overtakes it, or takes its place");
+        assert!(!is_allowed(&mut send_path), "no message overtakes the held datagram");
         send_path.return_to_driver(&mut outgoing);
         let left = [Transmit { to: nowhere, size: 3, count: 1, bytes: &[1, 2, 3] }];
         assert!(outgoing.transmits(1).eq(left));
         outgoing.clear();
         send_path.return_to_driver(&mut outgoing);
-        assert!(outgoing.is_empty(), "it is returned to the driver once");
+        assert!(outgoing.is_empty(), "the held datagram is returned only once");
         send_path.allow_inline(&socket);
         assert!(is_allowed(&mut send_path));
     }
@@ -654,17 +655,17 @@ mod tests {
     async fn only_a_few_datagrams_are_sent_inline_after_an_arrival() {
         let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
         receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
-        let to = receiver.local_addr().expect("it is bound");
+        let to = receiver.local_addr().expect("the socket is bound");
         let (mut send_path, mut outgoing, socket) = (SendPath::new(8), Outgoing::new(8), socket().await);
-        assert!(!is_allowed(&mut send_path), "nothing has arrived");
+        assert!(!is_allowed(&mut send_path), "no datagram has arrived");
         send_path.allow_inline(&socket);
         send_path.send_inline(compose(to));
         for _ in 0..DATAGRAMS {
             assert_eq!(receiver.recv(&mut [0; 8]).expect("a datagram"), 3);
         }
         receiver.set_nonblocking(true).expect("a socket of this system");
-        assert!(receiver.recv(&mut [0; 8]).is_err(), "the others are left to the driver");
-        assert!(!is_allowed(&mut send_path), "it was used");
+        assert!(receiver.recv(&mut [0; 8]).is_err(), "the other datagrams are left to the driver");
+        assert!(!is_allowed(&mut send_path), "the permission is used up");
         send_path.allow_inline(&socket);
         send_path.return_to_driver(&mut outgoing);
         assert!(!is_allowed(&mut send_path), "the driver has run");

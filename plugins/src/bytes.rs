@@ -1,4 +1,4 @@
-//! Copies short messages, which may be stored in several pieces, into one buffer.
+//! Copies short messages, which may consist of several pieces, into one buffer.
 
 use rakwire::{Chunks, Piece};
 

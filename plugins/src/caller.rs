@@ -10,7 +10,7 @@ use rakwire_native::endpoint::{Endpoint, SharedHook};
 
 use crate::calls::{CallError, CallId, Finished, Function, RemoteCalls};
 
-/// Calls functions of remote peers and awaits each answer. Clones use the same plugin.
+/// Calls functions of remote peers, with a future for each answer. Clones use the same plugin.
 ///
 /// ```
 /// use std::time::Duration;
@@ -133,7 +133,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     }
 }
 
-/// A call in progress that a future awaits.
+/// A call in progress, and the future that awaits its result.
 struct UnderWay<'c, P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
     caller: &'c Caller<P, C, FUNCTIONS, CALLS, BYTES>,
     id: CallId,

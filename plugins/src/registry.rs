@@ -13,7 +13,7 @@ pub enum Owner {
     RakNet,
     /// A plugin of C++ RakNet with which this crate is wire-compatible.
     Original,
-    /// A plugin of C++ RakNet that this crate does not implement. Its ids must not be used otherwise.
+    /// A plugin of C++ RakNet that this crate does not implement. Do not use its ids for anything else.
     OriginalOnly,
     /// A plugin of this crate with its own wire format.
     Rakwire,

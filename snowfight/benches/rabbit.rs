@@ -1,7 +1,7 @@
 //! Packs and unpacks a snapshot of 301 entities: Rabbit compared with bitcode and postcard.
 //!
-//! `cargo bench -p snowfight --bench rabbit` prints sizes, the minimum time of 5,000 runs, which other programs hardly
-//! affect, and criterion's estimate. `docs/rabbit.md` lists them in a table.
+//! `cargo bench -p snowfight --bench rabbit` prints sizes, the minimum time of 5,000 runs and criterion's estimate.
+//! Other programs hardly affect the minimum. `docs/rabbit.md` lists the results in a table.
 
 mod plain;
 
@@ -18,12 +18,12 @@ use snowfight::world::{Entities, World};
 /// The number of runs for the minimum time.
 const RUNS: usize = 5_000;
 
-/// The number of bytes of a message in one datagram of the Game Protocol.
+/// The number of payload bytes in one datagram of the Game Protocol.
 const PIECE: usize = 504;
 
 fn snapshot() -> Entities {
     let mut world = World::new(7);
-    world.join().expect("there is room");
+    world.join().expect("a free slot");
     (0..600).for_each(|_| drop(world.tick()));
     world.entities()
 }
@@ -33,17 +33,17 @@ fn message(entities: &[Entity]) -> ServerMessage<'_> {
     ServerMessage::Event(Event { time: 600, kind })
 }
 
-/// Reads everything without storing it.
+/// Unpacks every entity of the snapshot without storing it.
 fn read_lazily(bytes: &dyn Chunks) -> usize {
-    let message = ServerMessage::unpack(&mut Reader::over(bytes)).expect("it was packed");
+    let message = ServerMessage::unpack(&mut Reader::over(bytes)).expect("a packed message");
     let ServerMessage::Event(Event { kind: EventKind::Snapshot(snapshot), .. }) = message else { return 0 };
     snapshot.entities.iter().map(black_box).count()
 }
 
-/// The same bits as the message: two indices, the time, the entities.
+/// A tuple that packs to the same bits as the message: two variant indices, the time, the entities.
 type Owned<L> = (bool, u32, bool, L);
 
-/// Measures the minimum time, then runs criterion.
+/// Prints the minimum time of [`RUNS`] runs, then runs criterion.
 fn measure<T>(criterion: &mut Criterion, name: &str, mut run: impl FnMut() -> T) {
     let time = |run: &mut dyn FnMut() -> T| {
         let start = Instant::now();

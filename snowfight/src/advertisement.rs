@@ -1,5 +1,5 @@
-//! Server discovery on the local network by RakNet's unconnected ping. Clients of the Game Protocol use it too, because
-//! that protocol has no discovery.
+//! Server discovery on the local network through RakNet's unconnected ping. Clients of the Game Protocol use it too,
+//! because that protocol has no discovery of its own.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -7,7 +7,7 @@ use core::str::FromStr;
 
 const NAME: &str = "snowfight ";
 
-/// The data of a pong: the name of the game, a space, and the port of the Game Protocol on the same machine.
+/// The payload of a pong: the name of the game, a space, and the Game Protocol port of the same machine.
 ///
 /// ```
 /// use snowfight::advertisement::{Advertisement, AdvertisementSyntaxError};
@@ -19,12 +19,13 @@ const NAME: &str = "snowfight ";
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advertisement {
-    /// The port of the Game Protocol.
+    /// The port on which the server accepts the Game Protocol.
     pub port: u16,
 }
 
 impl Advertisement {
-    /// The address of the server that sent this pong from `from`; `None` for another game.
+    /// Returns the Game Protocol address of the server that sent this pong from `from`; `None` if the pong is from
+    /// another game.
     ///
     /// ```
     /// use snowfight::advertisement::Advertisement;

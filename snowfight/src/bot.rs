@@ -4,23 +4,23 @@ use crate::client::Input;
 use crate::message::{Direction, Entity, EntityId, Object, Player, PlayerId, Point};
 use crate::world::REACH;
 
-/// The distance to which a bot approaches an object, a little less than its reach.
+/// The distance at which a bot stops walking toward an object, slightly less than [`REACH`].
 const NEAR: f32 = 0.9 * REACH;
-/// The distance at which a bot throws at a player, in tiles.
+/// The maximum distance to a player at which a bot throws, in tiles.
 const RANGE: f32 = 12.0;
-/// A distance along an axis that a bot ignores.
+/// The distance to a target along one axis below which a bot does not move along that axis, in tiles.
 const STRAIGHT: f32 = 0.1;
 /// The point to aim at, relative to the feet of a player.
 const CHEST: Point = Point::new(0.0, 0.0, 0.65);
 
-/// The input of a bot: it gathers objects and throws them at players.
+/// Returns the input of a bot, which gathers objects and throws them at players.
 ///
 /// ```
 /// use snowfight::bot::decide;
 /// use snowfight::world::World;
 ///
 /// let mut world = World::new(7);
-/// let player = world.join().expect("there is room");
+/// let player = world.join().expect("a free slot");
 /// let input = decide(&world.entities(), player);
 /// assert!(input.breaking.is_some() || input.movement.0 != 0);
 /// ```
@@ -77,7 +77,7 @@ mod tests {
     use crate::message::{ActionKind, Break, Move, Throw};
     use crate::world::World;
 
-    /// Bots play a whole game deterministically.
+    /// Bots with the same world play the same game to its end.
     #[test]
     fn bots_finish_a_game_deterministically() {
         let play = |seed| {

@@ -1,12 +1,13 @@
-//! A snowball fight: the game for which the Game Protocol was designed.
+//! A multiplayer snowball fight: the messages, the rules, and the state machines of client and server.
 //!
-//! - [`message`]: the messages of client and server, packed as Rabbit.
-//! - [`world`]: the rules, with the same results on every machine.
-//! - [`server`], [`client`]: the state machines of both sides; messages in, messages out.
-//! - [`bot`]: an automatic player; [`wanderer`]: one that a button can control.
+//! - [`message`]: the messages of client and server, encoded as Rabbit.
+//! - [`world`]: the rules, which give the same results on every machine.
+//! - [`server`], [`client`]: the two state machines, which consume and produce messages.
+//! - [`bot`]: an automatic player; [`wanderer`]: an automatic player for a board with a button.
 //! - [`advertisement`]: server discovery.
 //!
-//! The crate uses no sockets, no clock and no allocator.
+//! The Game Protocol is the network protocol that was designed for this game. The crate uses no sockets, clock or
+//! allocator.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -1,4 +1,4 @@
-//! A bot that is never idle and throws when a button is pressed, as the player of a board.
+//! A bot for a microcontroller board: it always moves, and throws when a button is pressed.
 
 use crate::bot;
 use crate::client::Input;
@@ -6,11 +6,11 @@ use crate::message::{Direction, Entity, Player, PlayerId, Point};
 
 /// Frames per second.
 pub const FRAMES_PER_SECOND: u32 = 30;
-/// The number of frames for which it aims before a throw, so that people see it coming.
+/// The number of frames for which the bot aims before a throw, so that human players can react.
 const AIMING: u32 = 2 * FRAMES_PER_SECOND;
-/// The number of frames for which it walks in one direction when it has nothing to do.
+/// The number of frames for which an idle bot walks in one direction.
 const STROLL: u32 = 2 * FRAMES_PER_SECOND;
-/// The distance of a throw without a target, in tiles.
+/// The distance of a throw if no player is in range, in tiles.
 const AHEAD: f32 = 8.0;
 
 /// The state of the button.
@@ -22,38 +22,38 @@ pub enum Button {
     Down,
 }
 
-/// The control that decides when to throw.
+/// The trigger for throws: the bot or the button.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ThrowControl {
-    /// The bot, until the button is pressed for the first time.
+    /// The bot throws by itself, until the button is pressed for the first time.
     #[default]
     Automatic,
-    /// The button.
+    /// The bot throws only while the button is pressed.
     Button,
 }
 
-/// A bot that gathers objects, throws them, and otherwise walks about. After the first press of the button it throws
-/// only when the button is pressed.
+/// A bot that gathers objects, throws them, and walks about when idle. Once the button has been pressed, the bot
+/// throws only on a press.
 ///
 /// ```
 /// use snowfight::wanderer::{Button, Wanderer};
 /// use snowfight::world::World;
 ///
 /// let mut world = World::new(7);
-/// let player = world.join().expect("there is room");
+/// let player = world.join().expect("a free slot");
 /// let input = Wanderer::default().decide(&world.entities(), player, Button::Up);
 /// assert!(input.breaking.is_some() || input.movement.0 != 0);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Wanderer {
     frame: u32,
-    /// The number of frames for which it has held an object.
+    /// The number of frames for which the bot has held an object.
     held: u32,
     throw_control: ThrowControl,
 }
 
 impl Wanderer {
-    /// Returns the input of the next frame.
+    /// Returns the input for the next frame.
     pub fn decide(&mut self, entities: &[Entity], own: PlayerId, button: Button) -> Input {
         self.frame = self.frame.wrapping_add(1);
         let Some(me) = body(entities, own) else { return Input::default() };
@@ -75,7 +75,7 @@ impl Wanderer {
         Input { movement, throw: None, ..input }
     }
 
-    /// Returns the direction of a stroll.
+    /// Returns the direction of the idle walk, which changes every two seconds.
     const fn stroll_direction(&self) -> Direction {
         match self.frame / STROLL % 4 {
             0 => Direction::NORTH,
@@ -111,7 +111,7 @@ mod tests {
 
     const TICKS: u32 = TICKS_PER_SECOND / FRAMES_PER_SECOND;
 
-    /// A world with a wanderer as the only player or as the first of two.
+    /// A world in which the first player is a wanderer.
     struct Game {
         world: World,
         player: PlayerId,
@@ -142,7 +142,7 @@ mod tests {
             body(&self.world.entities(), self.player).unwrap().holding.is_some()
         }
 
-        /// Plays until it holds an object.
+        /// Runs until the wanderer holds an object.
         fn gather(&mut self) {
             for _ in 0..100 * FRAMES_PER_SECOND {
                 if self.holds() {
@@ -160,7 +160,7 @@ mod tests {
         game.gather();
         let mut directions = std::vec::Vec::new();
         for _ in 0..4 * STROLL {
-            // There is no target.
+            // No other player is in range.
             let input = game.frame(Button::Up);
             assert_eq!(input.throw, None);
             assert_ne!(input.movement, Direction::NONE);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_first_press_only_the_button_throws() {
+    fn wanderer_throws_only_on_a_press_once_the_button_is_used() {
         let mut game = Game::of(1);
         assert_eq!(game.frame(Button::Down).throw, None);
         game.gather();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_button_it_throws_after_aiming() {
+    fn wanderer_throws_after_aiming_without_the_button() {
         let mut game = Game::of(2);
         game.gather();
         for _ in 0..100 * FRAMES_PER_SECOND {

@@ -1,8 +1,8 @@
-//! Shared by `rakwire-native` and `rakwire-relay`: IP fragmentation of datagrams that exceed the path MTU, the [headers
-//! of the PROXY protocol](proxy), [files that only their owner may read](private_file), [portable
+//! Code shared by `rakwire-native` and `rakwire-relay`: IP fragmentation of datagrams that exceed the path MTU, the
+//! [headers of the PROXY protocol](proxy), [files that only their owner may read](private_file), [portable
 //! paths](is_portable_path()), and [untrusted text](printable()).
 //!
-//! The parts of a reliable message keep their size once it has been sent, even if the path MTU decreases. Routers may
+//! A RakNet fragment keeps its size when it is resent, even if the path MTU has decreased since. Routers may
 //! therefore fragment every datagram except the MTU probes of the handshake (docs/raknet.md#path-mtu).
 
 #![forbid(unsafe_code)]
@@ -36,7 +36,8 @@ const EMSGSIZE: i32 = 10_040;
 /// (RFC 8200 section 5).
 pub const IPV6_MIN_MTU_PAYLOAD: usize = 1_280 - 48;
 
-/// The maximum length in bytes of a datagram that sockets accept. A longer datagram belongs to neither protocol.
+/// The maximum length in bytes of a datagram that sockets accept. Neither RakNet nor the Game Protocol sends longer
+/// datagrams.
 pub const MAX_DATAGRAM: usize = 2_048;
 
 /// Returns whether the system refused a datagram because it exceeds the path MTU.
@@ -157,8 +158,8 @@ pub fn forbid_fragmentation(socket: &impl Descriptor) {
 
 /// Sends a datagram with `send`.
 ///
-/// Routers may not fragment an MTU probe, and the system refuses a probe that exceeds the cached path MTU. Systems
-/// other than Linux send probes like all other datagrams.
+/// Routers must not fragment an MTU probe, and the system refuses a probe that exceeds the cached path MTU. Systems
+/// other than Linux and Android send probes like all other datagrams.
 ///
 /// # Errors
 /// Returns the errors of `send`.
@@ -171,8 +172,8 @@ pub fn send_datagram<T>(
     if !is_mtu_probe(datagram) {
         return send();
     }
-    // The options apply to all datagrams of the socket. Probes are rare, and if another task's datagram is lost because
-    // of them, it is resent. Datagrams of the other address family are unaffected.
+    // The socket options apply to every datagram of this address family. Another task's large datagram may be lost
+    // while they are set, but the protocol resends it, and probes are rare.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         let is_ipv4 = to.ip().to_canonical().is_ipv4();
@@ -208,7 +209,7 @@ mod linux {
         Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
     };
 
-    /// Datagrams that must not be fragmented.
+    /// The datagrams of a socket that must not be fragmented.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(super) enum Unfragmented {
         Nothing,
@@ -216,12 +217,13 @@ mod linux {
         Ipv4,
         /// Datagrams over IPv6.
         Ipv6,
-        /// All datagrams. Sizes above the cached path MTU may be tried.
+        /// All datagrams, as QUIC requires. Datagrams that exceed the cached path MTU are sent too, so that it can be
+        /// probed.
         Everything,
     }
 
     pub(super) fn leave_out_times(socket: &impl AsFd) {
-        // If this fails, datagrams only cost the system more time.
+        // If this fails, the system only spends more time per datagram.
         let _ = setsockopt(socket, sockopt::ReceiveTimestampns, &false);
     }
 
@@ -236,8 +238,8 @@ mod linux {
             Unfragmented::Ipv6 => Ipv6PathMtuDiscovery::DO,
             Unfragmented::Everything => Ipv6PathMtuDiscovery::PROBE,
         };
-        // A socket has only the options of its address family. If one is missing, datagrams that exceed the path MTU
-        // are lost.
+        // A socket supports only the options of its address family. Without such an option, datagrams that exceed the
+        // path MTU are lost.
         let _ = set_ip_mtu_discover(socket, ipv4);
         let _ = set_ipv6_mtu_discover(socket, ipv6);
         let _ = setsockopt(socket, sockopt::Ipv6DontFrag, &(unfragmented == Unfragmented::Everything));

@@ -20,8 +20,8 @@ pub fn is_portable_path(path: &str) -> bool {
     path.split('/').all(is_name)
 }
 
-/// Windows drops dots and spaces at the end, so that `.. ` is the parent directory. A colon introduces a stream of a
-/// file.
+/// Windows drops dots and spaces at the end of a name, so `.. ` is the parent directory. A colon introduces an
+/// alternate data stream of a file.
 fn is_name(name: &str) -> bool {
     const OTHERS: [char; 8] = ['<', '>', ':', '"', '|', '?', '*', '\\'];
     let has_others = name.contains(|character: char| OTHERS.contains(&character) || character.is_control());

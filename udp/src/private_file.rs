@@ -1,8 +1,8 @@
 //! Files that only their owner may read, such as keys and captured traffic. All programs create such files here.
 //!
 //! Each file has mode 0600 on Unix, whatever the umask. Symbolic links are not followed, so that another user of a
-//! directory cannot redirect a write. The exception are links of the system, such as `/dev/stdout`. An existing file is
-//! replaced atomically, by a rename. Devices, and pipes that belong to the user of the program, are written to
+//! directory cannot redirect a write. Links of the system, such as `/dev/stdout`, are the exception. An existing file
+//! is replaced atomically, by a rename. Devices, and pipes that belong to the user of the program, are written to
 //! directly.
 
 use std::ffi::OsString;
@@ -17,17 +17,17 @@ const ATTEMPTS: u32 = 16;
 /// Creates a file that must not exist yet.
 ///
 /// # Errors
-/// If the name is taken, even by a dangling link, or the file cannot be created.
+/// Returns an error if the name is taken, even by a dangling link, or the file cannot be created.
 pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
     private().create_new(true).open(path)
 }
 
 /// Creates a file that must not exist yet, with the contents that `write` writes.
 ///
-/// If that fails, for example because the disk is full, no part of the file stays: the same call succeeds later.
+/// If writing fails, for example because the disk is full, the partial file is removed, so that a retry can succeed.
 ///
 /// # Errors
-/// Those of [`create_new`], and those of `write`.
+/// Returns the errors of [`create_new`] and of `write`.
 pub fn write_new(path: impl AsRef<Path>, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let path = path.as_ref();
     fill(create_new(path)?, path, write)
@@ -36,7 +36,7 @@ pub fn write_new(path: impl AsRef<Path>, write: impl FnOnce(&mut File) -> io::Re
 /// Works like [`write_new`] for a file that others may read, such as a public key.
 ///
 /// # Errors
-/// Those of [`write_new`].
+/// Returns the errors of [`write_new`].
 pub fn write_new_public(
     path: impl AsRef<Path>,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -48,7 +48,7 @@ pub fn write_new_public(
 /// Creates a file, replacing an existing file or link.
 ///
 /// # Errors
-/// If the file cannot be created, or an existing one cannot be replaced.
+/// Returns an error if the file cannot be created, or an existing file cannot be replaced.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     if let Some(stream) = open_stream(path)? {
@@ -62,7 +62,7 @@ pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
 /// Opens a file for appending, or creates it. From then on, only its owner can read it.
 ///
 /// # Errors
-/// If it is a link, cannot be written, or belongs to another user.
+/// Returns an error if the path is a link or a directory, the file belongs to another user, or it cannot be written.
 pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     if let Some(stream) = open_stream(path)? {
@@ -71,7 +71,7 @@ pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
     let mut options = private();
     options.append(true).create(true);
     let file = open_at_place(&mut options, path)?;
-    // An existing file still has its original permissions.
+    // An existing file may have been created with wider permissions.
     #[cfg(unix)]
     {
         let found = file.metadata()?;
@@ -85,7 +85,7 @@ pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
 
 /// Makes an existing file readable only by its owner, without opening it.
 ///
-/// # Errors
+/// Returns an error if the path is not a file, or the file belongs to another user.
 /// If it is not a file, or belongs to another user.
 pub fn keep_private(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
@@ -104,7 +104,7 @@ pub fn keep_private(path: impl AsRef<Path>) -> io::Result<()> {
 /// Writes a file atomically: a reader finds either the old or the new contents.
 ///
 /// # Errors
-/// The same errors as [`create`], and an error if the file cannot be written.
+/// Returns the errors of [`create`], and an error if the file cannot be written.
 pub fn replace(path: impl AsRef<Path>, contents: &[u8]) -> io::Result<()> {
     let path = path.as_ref();
     if let Some(mut stream) = open_stream(path)? {
@@ -113,7 +113,7 @@ pub fn replace(path: impl AsRef<Path>, contents: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(contents))
 }
 
-/// Writes a file next to another one, and replaces that one by it.
+/// Writes a temporary file in the same directory, and renames it to `path`.
 fn replace_by(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let (file, temporary) = beside(path)?;
     fill(file, &temporary, write)?;
@@ -124,7 +124,7 @@ fn replace_by(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> i
 fn fill(mut file: File, path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let written = write(&mut file).and_then(|()| file.sync_all());
     if written.is_err() {
-        // The disk may be full. The partial file is useless.
+        // The partial file is useless, and the disk may be full.
         let _ = fs::remove_file(path);
     }
     written
@@ -166,7 +166,7 @@ fn open_at_place(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 fn open_stream(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.append(true);
-    // The system's own links lead to the standard streams of the program, which may be files.
+    // The system's own links lead to the standard streams of the program, which may be regular files.
     let of_system = ["/dev", "/dev/fd", "/proc/self/fd"].map(Path::new);
     if path.parent().is_some_and(|parent| of_system.contains(&parent)) {
         return options.open(path).map(Some);
@@ -178,7 +178,7 @@ fn open_stream(path: &Path) -> io::Result<Option<File>> {
         return Err(refusal(&found));
     }
     let stream = open_at_place(&mut options, path)?;
-    // Another file may have replaced it.
+    // The path may refer to another file by now.
     let found = stream.metadata()?;
     let is_trusted = is_stream(&found) && is_trusted_stream(&found);
     if is_trusted { Ok(Some(stream)) } else { Err(refusal(&found)) }

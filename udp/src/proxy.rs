@@ -1,5 +1,5 @@
-//! Headers of the PROXY protocol, version 2. With such a header, a proxy announces the address of its client at the
-//! beginning of a connection or of a datagram.
+//! Headers of the PROXY protocol, version 2. A proxy sends such a header at the beginning of a connection or of a
+//! datagram, to announce the address of its client.
 //!
 //! Section numbers refer to HAProxy's specification (`proxy-protocol.txt`).
 
@@ -60,7 +60,7 @@ impl ProxyHeader {
     /// ```
     ///
     /// # Errors
-    /// A [`ProxyHeaderError`] if the bytes are not the beginning of a header.
+    /// Returns a [`ProxyHeaderError`] if the bytes are not the beginning of a header.
     pub fn read(bytes: &[u8]) -> Result<Option<Self>, ProxyHeaderError> {
         let seen = bytes.len().min(SIGNATURE.len());
         if bytes.get(..seen) != SIGNATURE.get(..seen) {
@@ -69,7 +69,7 @@ impl ProxyHeader {
         let Some(&[command, family, high, low]) = bytes.get(SIGNATURE.len()..FIXED_LENGTH) else {
             return Ok(None);
         };
-        // Version 2 in the high half; in the low half 0 means LOCAL and 1 PROXY.
+        // The high half of the byte is the version; in the low half, 0 means LOCAL and 1 means PROXY.
         if !matches!(command, 0x20 | 0x21) {
             return Err(ProxyHeaderError::Command);
         }
@@ -83,7 +83,7 @@ impl ProxyHeader {
     }
 }
 
-/// Returns the source address; both addresses come first, followed by the two ports.
+/// Returns the source address. The header contains both addresses, followed by both ports.
 fn source(family: u8, addresses: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     match family {
         // TCP and UDP over IPv4.

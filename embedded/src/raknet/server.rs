@@ -37,7 +37,6 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// The limit is 397 if the configuration's [`pong_framing`](rakwire::raknet::Config::pong_framing) adds a length
     /// prefix. By default it does so where Minecraft Bedrock clients expect it: if the data begin with `MCPE;` or
     /// `MCEE;`, or only their protocol versions are accepted.
-    /// `MCEE;`, or if no other version is accepted.
     ///
     /// # Errors
     /// [`SetError::AdvertisementTooLong`]; the data remain unchanged.

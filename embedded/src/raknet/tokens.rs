@@ -40,8 +40,9 @@ impl<const N: usize> UsedTokenStore for UsedTokenTable<N> {
 impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
     /// Sets the current time in seconds since 1970, by which connect tokens expire.
     ///
-    /// Obtain it from a real-time clock, or by SNTP from a time server. The peer counts on from there; set it again
-    /// from time to time if the board's oscillator is inaccurate. Until it is set, every token counts as expired.
+    /// Obtain it from a real-time clock, or from a time server by SNTP. The peer advances the time itself; set it
+    /// again from time to time if the board's oscillator is inaccurate. Until the time is set, every token counts as
+    /// expired.
     ///
     /// ```
     /// use embassy_futures::join::join;

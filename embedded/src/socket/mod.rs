@@ -37,10 +37,10 @@ use crate::unsent::UnsentReason;
 
 /// Half of the maximum time for which the main socket may be blocked before it is replaced.
 ///
-/// The timeout is split in two because the task of the network stack must run in between, which it cannot while this
+/// The timeout has two halves because the task of the network stack must run in between, which it cannot while this
 /// task computes.
 const SEND_TIMEOUT: Duration = Duration::from_millis(50);
-/// The maximum number of senders that are stored until they have been answered.
+/// The maximum number of stored senders that have not been answered yet.
 const SENDERS: usize = 16;
 
 /// The memory of the sockets, which is reused when they are reopened.
@@ -126,7 +126,7 @@ impl SendQueue<'_> {
     fn received_from(&mut self, now: Instant, from: IpAddress) {
         self.neighbours.received_from(now, from);
         if !self.senders.contains(&from) {
-            // If the list is full, every unknown receiver counts as a sender.
+            // If the list is full, every unknown receiver is treated as a sender.
             let _ = self.senders.push(from);
         }
     }
@@ -236,7 +236,7 @@ impl Sockets<'_> {
     /// Returns the latest time of the next call of `poll_send`, if the sockets contain datagrams.
     pub(crate) fn deadline(&self, now: Instant, queue: &SendQueue<'_>) -> Option<Instant> {
         let main = self.last_progress.map(|at| at + SEND_TIMEOUT);
-        // After that time the main socket must be emptied first, which wakes the task.
+        // Once the deadline has passed, the main socket must be emptied first, which wakes the task.
         let resolving = queue.resolution.deadline().filter(|at| *at > now);
         [main, resolving, self.wake_at].into_iter().flatten().min()
     }
@@ -365,7 +365,7 @@ impl Sockets<'_> {
             self.is_full = true;
             return Poll::Pending;
         }
-        // A datagram that had to wait has found space, so earlier ones have been sent.
+        // A waiting datagram has found space, so earlier datagrams have been sent.
         if core::mem::take(&mut self.is_full) || self.last_progress.is_none() {
             (self.last_progress, self.is_suspect) = (Some(now), false);
         }

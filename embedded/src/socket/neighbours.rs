@@ -1,4 +1,4 @@
-//! The neighbours, which are next hops on the link: those that are known to answer, and those that have not answered.
+//! The neighbours (next hops on the link): which of them are reachable, and which have not answered.
 
 use core::time::Duration;
 
@@ -8,7 +8,7 @@ use rakwire::Instant;
 /// The time for which a neighbour's hardware address counts as known after its last packet: the lifetime in smoltcp
 /// (`Cache::ENTRY_LIFETIME`), minus a margin.
 const LIFETIME: Duration = Duration::from_secs(55);
-/// The pause after the first unanswered request. It doubles after each further one.
+/// The pause after the first unanswered request. It doubles after each further unanswered request.
 const BACK_OFF: Duration = Duration::from_secs(1);
 /// The maximum number of doublings of `BACK_OFF`.
 const MAX_DOUBLINGS: u8 = 2;

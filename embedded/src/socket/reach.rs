@@ -10,8 +10,8 @@ use super::route::{Network, Route};
 
 /// Time limit for the hardware address. smoltcp sends three requests in this time, or one if other sockets used two.
 const LIMIT: Duration = Duration::from_millis(2_900);
-/// The pause after the time limit, which leaves a request to other sockets. Limit and pause together are not a multiple
-/// of the time that the peers' datagrams take, so that neither is always too late.
+/// The pause after the time limit, which leaves a request to other sockets. The sum of limit and pause is not a
+/// multiple of the request interval of the peers' datagrams; otherwise one of the two would always come too late.
 const PAUSE: Duration = Duration::from_millis(1_200);
 
 /// The error if there is no route.
@@ -21,7 +21,8 @@ pub(crate) struct NoRoute;
 /// Waits until the hardware address of the next hop to a server is known. To request it, sends an empty datagram that
 /// is not forwarded beyond this hop.
 ///
-/// A TCP socket would repeat its request as soon as smoltcp permits the next one, and leave none to other sockets.
+/// A TCP socket would repeat its request as soon as smoltcp permits the next request, and leave none to other
+/// sockets.
 pub(crate) async fn reach(stack: Stack<'_>, server: IpEndpoint) -> Result<(), NoRoute> {
     loop {
         match Network::of(stack).route(server.addr) {

@@ -1,8 +1,8 @@
-//! Distributes the requests for hardware addresses among datagrams: smoltcp sends one request per second for all
-//! sockets of an interface.
+//! Shares the requests for hardware addresses among datagrams. smoltcp sends one request per second for all sockets
+//! of an interface.
 //!
-//! Datagrams for next hops with a possibly unknown hardware address wait in a separate socket. At most one next hop
-//! owns that socket, so that another one never waits for longer than [`MIN_TURN`].
+//! Datagrams for next hops whose hardware address may be unknown wait in a separate socket. At most one next hop owns
+//! that socket. [`MIN_TURN`] limits how long another next hop waits for it.
 
 use core::time::Duration;
 
@@ -22,15 +22,15 @@ const CERTAIN_SILENCE: Duration = Duration::from_millis(900);
 /// Time limit for a datagram of the application. smoltcp sends two requests in this time, or one if another socket used
 /// the first.
 const WANTED_LIMIT: Duration = Duration::from_millis(1_900);
-/// The interval to the next request after an unanswered one. The request in between is left to others, such as TCP
-/// connections, which repeat theirs after [`SILENCE`].
+/// The interval between an unanswered request and the next one. The request in between is left to others, such as TCP
+/// connections, which repeat their requests after [`SILENCE`].
 const NEXT_REQUEST: Duration = Duration::from_millis(2_100);
 /// The minimum time for which a datagram keeps the socket. If the hardware address is known, the datagram leaves when
 /// the network stack next runs.
 const MIN_TURN: Duration = Duration::from_millis(5);
 /// Time limit for an answer to a peer without a connection.
 const ANSWER_LIMIT: Duration = Duration::from_millis(50);
-/// The minimum time that a datagram of the application keeps the socket before such an answer may displace it.
+/// The minimum time for which a datagram of the application keeps the socket before such an answer may displace it.
 const MIN_WANTED_TURN: Duration = Duration::from_millis(100);
 
 /// The purpose of a datagram.
@@ -131,8 +131,8 @@ impl Resolution {
         }
     }
 
-    /// Returns whether a datagram may be tried. That costs a request, unless the hardware address turns out to be
-    /// known. During the pause after a request none is sent, so any datagram may be tried.
+    /// Returns whether a datagram may be tried. A try costs a request, unless the hardware address is in fact known.
+    /// During the pause after a request smoltcp sends none, so any datagram may be tried.
     fn may_try(&self, now: Instant, knowledge: Knowledge) -> bool {
         let pending = self.pending.as_ref().and_then(|pending| pending.requested(now));
         let since = pending.max(self.last_request).map(|last| now.saturating_since(last));
@@ -223,7 +223,7 @@ mod tests {
         let mut resolution = Resolution::default();
         lose(&mut resolution, 0, 50, Purpose::Answer);
         let decide = |time| resolution.decide(at(time), hop(1), Purpose::Answer, UNKNOWN);
-        assert_eq!(decide(100), Decision::Send, "costs no request");
+        assert_eq!(decide(100), Decision::Send, "sending costs no request");
         for time in [950, 1_000, 1_500, 2_050] {
             assert_eq!(decide(time), Decision::Drop(UnsentReason::Rationed));
         }
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(
             resolution.decide(at(1_500), hop(99), Purpose::Wanted, failed),
             Decision::Drop(UnsentReason::BackedOff),
-            "the interface is left to others"
+            "the request is left to other sockets"
         );
         let later = Knowledge::Unanswered(at(5_000));
         assert_eq!(

@@ -6,7 +6,7 @@ use embassy_net::{Ipv4Address, Ipv4Cidr};
 #[cfg(feature = "ipv6")]
 use embassy_net::{Ipv6Address, Ipv6Cidr};
 
-/// The destination to which the network stack sends a datagram.
+/// The route to a destination, as the network stack chooses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// Sent directly: a broadcast or multicast, or a medium without hardware addresses.
@@ -67,7 +67,7 @@ impl Network {
         if !self.has_neighbours && (self.v6.is_some() || to.is_unicast_link_local()) || to.is_multicast() {
             return Route::Direct;
         }
-        // With SLAAC, the stack has a link-local address before it gets another one.
+        // With SLAAC, the stack has a link-local address before it gets a global one.
         if to.is_unicast_link_local() {
             return Route::Via(to.into());
         }

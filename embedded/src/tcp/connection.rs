@@ -14,7 +14,7 @@ use super::error::{AcceptError, ConnectError, DisconnectReason};
 use super::halves::{Reader, Receiver, Sender, Writer};
 use crate::socket::{endpoint, reach};
 
-/// Time limit for a silent remote, for an answer, and for closing; the same as for RakNet connections.
+/// Time limit for a silent remote, for an answer, and for closing. RakNet connections have the same limit.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for a client's TCP handshake, after which the next client can be accepted.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -187,8 +187,8 @@ impl<'d> Connection<'d> {
     }
 
     /// Closes the connection gracefully. Waits at most 10 s until all messages have arrived and the remote has closed
-    /// its side, too. Messages that arrive in the meantime are dropped. If the remote has closed first, sent messages
-    /// still arrive.
+    /// its side. Messages that arrive in the meantime are dropped. If the remote has closed first, messages sent
+    /// earlier still arrive.
     pub async fn disconnect(&mut self) {
         self.closed.set(self.closed.get().or(Some(DisconnectReason::Local)));
         self.socket.close();
@@ -198,7 +198,7 @@ impl<'d> Connection<'d> {
             // This fails only if there is nothing left to wait for.
             let _ = self.socket.flush().await;
         };
-        // If the remote has not closed its side by then, the connection is reset.
+        // If the remote has not closed its side before the timeout, the connection is reset.
         let _ = with_timeout(TIMEOUT, rest).await;
     }
 

@@ -1,7 +1,7 @@
 //! Messages over TCP: RakNet's `PacketizedTCP`, for networks that block UDP.
 //!
-//! A [`Connection`] is a socket of embassy-net in borrowed [`Memory`]. It has no separate task: it belongs to the task
-//! that sends and receives, or to two tasks by [`split`](Connection::split). Everything arrives in order, so a lost
+//! A [`Connection`] is a socket of embassy-net in borrowed [`Memory`]. It has no task of its own: the task that sends
+//! and receives drives it, or two tasks after [`split`](Connection::split). Everything arrives in order, so a lost
 //! packet delays those after it. There is no TLS. The wire format is that of [`rakwire::codec::frames`]: each message
 //! follows its length.
 //!

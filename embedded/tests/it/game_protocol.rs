@@ -35,8 +35,8 @@ fn a_cancelled_disconnect_still_completes() {
 }
 
 #[test]
-fn a_connection_closes_with_its_last_reference() {
-    cancellation::a_connection_closes_with_its_last_reference::<GameProtocol>();
+fn a_connection_closes_when_its_last_reference_is_dropped() {
+    cancellation::a_connection_closes_when_its_last_reference_is_dropped::<GameProtocol>();
 }
 
 #[test]
@@ -50,8 +50,8 @@ fn a_connection_survives_a_temporary_network_failure() {
 }
 
 #[test]
-fn calls_after_the_disconnect_report_it() {
-    cancellation::calls_after_the_disconnect_report_it::<GameProtocol>();
+fn calls_after_a_disconnect_report_the_disconnect() {
+    cancellation::calls_after_a_disconnect_report_the_disconnect::<GameProtocol>();
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn an_unresponsive_remote_is_reported() {
 }
 
 #[test]
-fn a_fixed_port_and_a_port_in_use_are_kept() {
-    exchange::a_fixed_port_and_a_port_in_use_are_kept::<GameProtocol>();
+fn fixed_ports_and_ports_in_use_are_kept() {
+    exchange::fixed_ports_and_ports_in_use_are_kept::<GameProtocol>();
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn a_hook_counts_datagrams_and_drops_messages() {
 }
 
 #[test]
-fn a_plugin_answers_while_its_peer_is_read() {
-    hooks::a_plugin_answers_while_its_peer_is_read::<GameProtocol>();
+fn a_plugin_answers_while_a_task_receives() {
+    hooks::a_plugin_answers_while_a_task_receives::<GameProtocol>();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Absent machines on an Ethernet, and connections that continue meanwhile.
 //!
-//! The tests make many round trips. If each waited for a request for the hardware address of an absent machine, the
-//! tests would exceed their time limit.
+//! The tests make many round trips. They would exceed their time limit if every round trip waited for a request for
+//! the hardware address of an absent machine.
 
 mod beside_tcp;
 mod changes;
@@ -14,7 +14,7 @@ use rakwire_embassy::{Connection, Handle};
 
 use crate::support::{Machine, Medium, Net, Tested, Wire, connect, echo, round_trips};
 
-/// The number of round trips.
+/// The number of round trips in a test.
 const MANY: u32 = 300;
 /// The number of an address without a machine.
 const ABSENT: u8 = 99;

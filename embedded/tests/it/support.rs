@@ -1,4 +1,4 @@
-//! Two or more machines on one network, in one thread.
+//! Simulated machines on one network, run in one thread.
 
 use std::cell::Cell;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,12 +20,12 @@ use tokio::sync::mpsc;
 const MTU: usize = 1_534;
 /// The time limit for an expected event, far longer than the event takes.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// Longer than a test may wait.
+/// A time longer than any test may wait.
 const TOO_LONG: Duration = TIME_LIMIT.saturating_mul(2);
 /// The port of every server.
 pub(crate) const PORT: u16 = 19_132;
 
-/// The behaviour of the network: the share of datagrams that are lost, selected by a seed.
+/// The behaviour of the network: the fraction of datagrams that are lost, selected by a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub(crate) loss_percent: Rc<Cell<u64>>,
@@ -48,8 +48,8 @@ impl Wire {
         self.longest.set(longest);
     }
 
-    /// Stops losing datagrams. The Game Protocol sends END only once, so a test calls this before it waits for the
-    /// close at the remote.
+    /// Stops losing datagrams. The Game Protocol sends END only once, so a test calls this method before it waits for
+    /// the remote to close.
     pub(crate) fn lose_nothing(&self) {
         self.loss_percent.set(0);
     }
@@ -494,7 +494,7 @@ pub(crate) async fn echo<P: Tested>(connection: Connection<'static, P>) -> Strin
 /// Sends messages and waits for each echo.
 pub(crate) async fn round_trips<P: Tested>(connection: &Connection<'static, P>, count: u32, length: usize) {
     for number in 0..count {
-        connection.send(&message(number, length), P::RELIABLE).await.expect("an open end");
+        connection.send(&message(number, length), P::RELIABLE).await.expect("an open connection");
         let answer = connection.recv().await.expect("an answer");
         assert_eq!(bytes(&answer), message(number, length));
         assert_eq!((answer.delivery(), answer.len()), (P::RELIABLE, length));
@@ -503,7 +503,7 @@ pub(crate) async fn round_trips<P: Tested>(connection: &Connection<'static, P>, 
 
 /// Returns the reason why a connection was closed.
 pub(crate) fn end<P: Tested>(connection: &Connection<'static, P>) -> String {
-    connection.closed_reason().expect("an end").to_string()
+    connection.closed_reason().expect("the connection is closed").to_string()
 }
 
 /// The text of the reason, which is the same in both protocols.

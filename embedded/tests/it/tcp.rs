@@ -112,7 +112,7 @@ async fn write_all(socket: &mut TcpSocket<'_>, mut bytes: &[u8]) {
 }
 
 #[test]
-fn a_header_with_too_large_a_length_ends_the_connection() {
+fn a_header_with_an_excessive_length_closes_the_tcp_connection() {
     run(async {
         let (mut socket, mut connection) = with_socket().await;
         write_all(&mut socket, &[0, 0, 0, 2, b'h', b'i', 0, 0, 0x07, 0xD1]).await;

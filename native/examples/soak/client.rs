@@ -10,11 +10,12 @@ use rakwire_native::{Connection, Delivery, Endpoint, Options, id};
 
 use crate::Totals;
 
-/// The reliabilities of the messages. Echoes of the last two arrive exactly once, those of the last one in order.
+/// The reliabilities of the messages. Echoes of the last two reliabilities arrive exactly once; echoes of the last
+/// one also arrive in order.
 const DELIVERIES: [Delivery; 4] =
     [Delivery::UNRELIABLE, Delivery::UNRELIABLE_SEQUENCED, Delivery::RELIABLE, Delivery::RELIABLE_ORDERED];
 
-/// Longer than the round trip of any message takes over this lossy network on a slow machine.
+/// The maximum time until an echo arrives, far above any round trip over this lossy network on a slow machine.
 const ECHO: Duration = Duration::from_secs(60);
 
 /// Runs one session after another until the soak is over.
@@ -59,15 +60,15 @@ pub(crate) async fn session(server: SocketAddr, random: &mut Random) -> Result<u
     let (sent, echoes) = tokio::join!(sending, receive(&connection, count, &due));
     sent?;
     let echoes = echoes?;
-    // A third of the clients vanish without a disconnect: the server notices after its timeout.
+    // A third of the clients vanish without a disconnect, so the server must time them out.
     if random.below(3) > 0 {
         connection.disconnect().await;
     }
     Ok(echoes)
 }
 
-/// The numbers of the messages with an outstanding echo. RakNet resends the parts of long unreliable messages, so these
-/// arrive like reliable ones; the number of a message determines its reliability.
+/// The numbers of the messages with an outstanding echo. RakNet resends the fragments of long unreliable messages,
+/// so their echoes arrive like reliable ones. The number of a message determines its reliability.
 #[derive(Debug, Default)]
 struct Due {
     ordered: VecDeque<u64>,
@@ -84,7 +85,7 @@ impl Due {
         }
     }
 
-    /// Returns an error if an echo is a duplicate, or is out of order.
+    /// Returns an error if the echo `number` is a duplicate or out of order.
     fn arrived(&mut self, number: u64) -> Result<(), String> {
         if self.ordered.front() == Some(&number) {
             self.ordered.pop_front();
@@ -119,7 +120,7 @@ async fn receive(connection: &Connection, count: u64, due: &Mutex<Due>) -> Resul
     Ok(echoes)
 }
 
-/// Creates a message that begins with an id and its number; all other bytes repeat the lowest one of the number.
+/// Creates a message: an id, the number, and padding that repeats the lowest byte of the number.
 fn message(number: u64, padding: u64) -> Vec<u8> {
     let [low, ..] = number.to_le_bytes();
     let mut message = vec![id::USER];
@@ -136,7 +137,7 @@ fn number(message: &[u8]) -> Option<u64> {
     padding.iter().all(|&byte| byte == low).then(|| u64::from_le_bytes(*number))
 }
 
-/// A xorshift generator. The sessions of a client differ from each other, but not between runs.
+/// A xorshift generator, which makes the sessions of a client different and all runs the same.
 pub(crate) struct Random(u64);
 
 impl Random {

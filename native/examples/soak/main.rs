@@ -26,7 +26,7 @@ const CLIENTS: u64 = 24;
 /// The number of samples in a run.
 const SAMPLES: u32 = 60;
 
-/// Several times the timeout after which a server removes a vanished client, for slow machines.
+/// The maximum time until the server has removed all clients: several times its timeout for vanished clients.
 const SETTLE: Duration = Duration::from_secs(120);
 
 /// The counters of all clients.
@@ -100,7 +100,7 @@ async fn run(length: Duration) -> Result<(), SessionError> {
     }
 }
 
-/// Waits until the server has removed all clients, and the process uses as many files and tasks as in the baseline.
+/// Waits until the server has removed all clients and the process uses no more files and tasks than in the baseline.
 async fn settle(server: &Endpoint, before: Sample) -> Result<(), SessionError> {
     let deadline = Instant::now() + SETTLE;
     loop {

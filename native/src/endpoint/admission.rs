@@ -33,7 +33,7 @@ struct Inner {
     waiting: HashMap<SocketAddr, Box<[u8]>>,
     /// Clients that have not been passed to the application yet.
     undelivered: VecDeque<Client>,
-    /// The decision on the request that the protocol is handling.
+    /// The decision on the request that the protocol is handling at the moment.
     decision: Option<Decision>,
     /// The client for which the protocol has just requested a decision.
     asked: Option<Client>,

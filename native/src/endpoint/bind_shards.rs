@@ -124,10 +124,10 @@ impl<P: Protocol> Endpoint<P> {
         Self::open_shards(address, options, runtimes, |_| BoxedHook::NONE).await
     }
 
-    /// Binds shards like [`bind_shards`](Self::bind_shards), each with a hook. `hook` creates it from the number of the
-    /// shard, counted from 0.
+    /// Binds shards like [`bind_shards`](Self::bind_shards), each with a hook. `hook` creates the hook of a shard from
+    /// the number of the shard, counted from 0.
     ///
-    /// The endpoints run concurrently. Connection ids are unique among them, so one
+    /// The endpoints run concurrently. Connection ids are unique among the endpoints, so one
     /// [`SharedHook`](crate::endpoint::SharedHook) may serve all endpoints if it keeps its state by id, as a
     /// [`MessageFilter`](crate::raknet::MessageFilter) does. The endpoints then contend for its lock. Slots are not
     /// unique: a plugin that keeps its state by slot ([`BySlot`](rakwire::endpoint::BySlot)), like all of

@@ -675,7 +675,7 @@ mod tests {
             Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), BoxedHook::NONE, Clock::start()));
         let remote = ([127, 0, 0, 1], 9).into();
         let opened = shared.act(|state, now| state.connect(now, remote, &P::ConnectOptions::default()));
-        let (id, inbox) = opened.expect("room for a connection");
+        let (id, inbox) = opened.expect("space for a connection");
         let connection = ConnectionRef::new(Arc::clone(&shared), id, inbox);
         let wakes = || tokio::time::timeout(Duration::ZERO, shared.io.wake.notified());
         assert!(wakes().await.is_ok(), "an attempt to connect wakes the driver");

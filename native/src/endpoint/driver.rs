@@ -288,7 +288,7 @@ mod tests {
         });
         let mut outgoing = Outgoing::new(8);
         for (number, receiver) in &receivers {
-            outgoing.push_copy(receiver.local_addr().expect("it is bound"), &[*number; 3]);
+            outgoing.push_copy(receiver.local_addr().expect("the socket is bound"), &[*number; 3]);
             outgoing.push_copy(([127, 0, 0, 1], 0).into(), &[9]);
         }
         flush(&io, &socket, &mut outgoing).await;
@@ -312,7 +312,7 @@ mod tests {
     }
 
     const SOON: Duration = Duration::from_millis(20);
-    /// Longer than any test takes.
+    /// A time that no test reaches.
     const LATE: Duration = Duration::from_secs(100_000);
 
     /// Waits for a deadline `time` ahead. Returns false if the timer fires early.
@@ -335,10 +335,10 @@ mod tests {
         let mut timer = Timer::default();
         assert!(waits(&mut timer, SOON).await);
         set(&mut timer, LATE).await;
-        assert!(waits(&mut timer, SOON).await, "an earlier time counts");
+        assert!(waits(&mut timer, SOON).await, "an earlier deadline replaces the later one");
         set(&mut timer, SOON).await;
-        assert!(!waits(&mut timer, LATE).await, "what was set stays set");
-        assert!(waits(&mut timer, SOON).await, "and fires once");
+        assert!(!waits(&mut timer, LATE).await, "the timer keeps its earlier time");
+        assert!(waits(&mut timer, SOON).await, "the timer fires only once");
         assert!(waits(&mut timer, Duration::ZERO).await);
     }
 
@@ -368,7 +368,7 @@ mod stall_tests {
 
     /// The duration of a stall. A measurement that includes it is always at least this long.
     const STALL: Duration = Duration::from_millis(600);
-    /// Longer than any step here takes on the slowest machine.
+    /// A time limit that exceeds any step of these tests on a slow machine.
     const LIMIT: Duration = Duration::from_secs(60);
     /// Number of tries: on a busy machine a single measurement may take that long even without the stall, but not all
     /// of them.
@@ -402,8 +402,8 @@ mod stall_tests {
             let pong = Offline::Pong { time, guid: Guid(1), data: b"late" };
             let mut buffer = [0; 64];
             let mut writer = Writer::new(&mut buffer);
-            pong.write(&mut writer).expect("room for a pong");
-            server.send_to(writer.finish(), from).expect("loopback takes it");
+            pong.write(&mut writer).expect("space for a pong");
+            server.send_to(writer.finish(), from).expect("loopback accepts the datagram");
         }
     }
 
@@ -465,12 +465,12 @@ mod stall_tests {
         std::thread::spawn(move || {
             let mut buffer = [0; 2_048];
             let (length, client) = front.recv_from(&mut buffer).expect("a request");
-            back.send(&buffer[..length]).expect("loopback takes it");
+            back.send(&buffer[..length]).expect("loopback accepts the datagram");
             let answers = (front.try_clone().expect("a socket"), back.try_clone().expect("a socket"));
             std::thread::spawn(move || {
                 let mut buffer = [0; 2_048];
                 while let Ok(length) = answers.1.recv(&mut buffer) {
-                    answers.0.send_to(&buffer[..length], client).expect("loopback takes it");
+                    answers.0.send_to(&buffer[..length], client).expect("loopback accepts the datagram");
                 }
             });
             while let Ok(length) = front.recv(&mut buffer) {
@@ -478,7 +478,7 @@ mod stall_tests {
                     delayed.send(()).expect("the test waits");
                     resume.recv().expect("the test resumes");
                 }
-                back.send(&buffer[..length]).expect("loopback takes it");
+                back.send(&buffer[..length]).expect("loopback accepts the datagram");
             }
         });
         address

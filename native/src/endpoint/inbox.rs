@@ -403,7 +403,7 @@ mod tests {
     /// with one task per connection.
     #[cfg(all(target_pointer_width = "64", not(feature = "tracing")))]
     #[test]
-    fn an_inbox_stays_within_its_size() {
+    fn an_inbox_takes_at_most_104_bytes() {
         assert!(size_of::<Inbox<RakNet>>() + 2 * size_of::<usize>() <= 104);
     }
 

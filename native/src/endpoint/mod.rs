@@ -230,10 +230,10 @@ impl<P: Protocol> Endpoint<P> {
         *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the addresses at which other machines on the network reach the endpoint.
+    /// Returns the addresses at which other machines reach the endpoint.
     ///
-    /// The result is the address of the socket. If the socket is bound to all interfaces, it is the source addresses
-    /// that the system uses for outgoing datagrams.
+    /// The result is the address of the socket. If the socket is bound to all interfaces, the result is the source
+    /// addresses that the system uses for outgoing datagrams.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -257,9 +257,9 @@ impl<P: Protocol> Endpoint<P> {
     /// socket is closed soon after.
     ///
     /// Both protocols identify a peer by its address. A connection therefore survives only if the peer still receives
-    /// from the same address and port. That is the case for a server that is bound to its old port again, or for a
-    /// client behind a NAT that keeps the mapping. Otherwise the connection times out on both sides, and the
-    /// application has to connect again. Further RakNet connections announce the addresses of the new socket.
+    /// from the same address and port. That is the case if a server is bound to its old port again, or if a client is
+    /// behind a NAT that keeps the mapping. Otherwise the connection times out on both sides, and the application has
+    /// to connect again. RakNet connections opened later announce the addresses of the new socket.
     ///
     /// # Errors
     /// Returns an error if the system refuses to make the socket non-blocking, or the endpoint has shut down.

@@ -33,13 +33,13 @@ pub struct Options<P: Protocol> {
     pub config: P::Config,
     /// Maximum number of connections, and the memory for messages in flight.
     ///
-    /// Half of the blocks are guaranteed to the connections in equal shares, one half of each share for sending and one
-    /// for receiving. The other half is shared: a connection may borrow from it in each direction while at least as
-    /// many blocks stay free as it has borrowed.
+    /// Half of the blocks are guaranteed to the connections in equal parts, one half of each part for sending and one
+    /// for receiving. The other half is shared. In each direction, a connection may borrow shared blocks while at
+    /// least as many of them stay free as it has borrowed.
     ///
-    /// A message that exceeds the guaranteed share may have to wait for other connections. One that exceeds the share
-    /// plus a quarter of all blocks never fits. An endpoint with a single connection may use half of all blocks in each
-    /// direction.
+    /// A message that exceeds the guaranteed part may have to wait for other connections. A message that exceeds it
+    /// plus a quarter of all blocks never fits. An endpoint with a single connection may use half of all blocks in
+    /// each direction.
     ///
     /// Default: 64 connections with 65,536 blocks of 512 bytes. Each is guaranteed 128 KB in each direction, and a
     /// message may have 4,000,000 bytes. [`server`](Self::server) provides more for more connections. Physical memory
@@ -205,7 +205,7 @@ mod tests {
         let field = server.field(1_492);
         let security = ServerSecurity::PublicKey { cookie: 7, key: &field };
         let mut writer = Writer::new(&mut buffer);
-        Offline::Reply1 { guid: Guid(9), security, mtu: 1_492 }.write(&mut writer).expect("room");
+        Offline::Reply1 { guid: Guid(9), security, mtu: 1_492 }.write(&mut writer).expect("enough space");
         let reply = writer.finish().to_vec();
         client.handle_datagram(Instant::ZERO, address, &reply);
         let request = Machine::poll_transmit(&mut client, Instant::ZERO, &mut buffer);

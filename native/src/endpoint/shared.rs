@@ -22,8 +22,8 @@ use crate::outgoing::Outgoing;
 use crate::simulation::Simulation;
 use crate::socket::{RecvBatch, Socket};
 
-/// Maximum number of datagrams, and of receive calls, that are read while protocol time is held back. Then the lock is
-/// released and replies are sent.
+/// Maximum number of datagrams, and of receive calls, read while protocol time is held back. After that many, the
+/// lock is released and replies are sent.
 const READ_AT_ONCE: usize = 256;
 
 /// The protocol and its lock, and the notifications that tasks wait for.
@@ -179,7 +179,7 @@ impl<P: Protocol> Shared<P> {
         let (queue, clock) = (&self.io.arrival_queue, &self.io.clock);
         let mut reader = self.io.reader();
         if !reader.may_have_waiting(now) {
-            // Another thread may have read since.
+            // Another thread may have read the socket in the meantime.
             queue.take(now).iter().for_each(|batch| state.handle_arrived(batch));
             return Some(now);
         }
@@ -247,7 +247,7 @@ impl<P: Protocol> Shared<P> {
         let has_unconnected = !state.dispatcher.unconnected.is_empty() || has_ended;
         let has_refused = !state.dispatcher.refused_clients.is_empty() || has_ended;
         if matches!(next, Next::Sleep(_)) && outgoing.is_empty() {
-            // Nothing can have been queued since, because the lock is held.
+            // No message can have been queued in the meantime, because the lock is held.
             self.io.idle.notify_waiters();
         }
         let woken = state.dispatcher.blocked_senders.take();
@@ -271,8 +271,8 @@ impl<P: Protocol> Shared<P> {
 }
 
 impl<P: Protocol> Shared<P> {
-    /// Updates the meters, or schedules that if it is too early. Once they are up to date, the driver sleeps until
-    /// something else happens.
+    /// Updates the meters, or schedules the update if it is too early. When the meters are up to date, the driver
+    /// sleeps until something else happens.
     #[cfg_attr(
         not(feature = "metrics"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only meters that count are changed")
@@ -477,7 +477,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine that receives more than it can handle still sends, and its application still gets the lock.
+    /// An endpoint that receives more than it can handle still sends, and its application still gets the lock.
     #[tokio::test]
     async fn the_lock_is_released_while_many_datagrams_wait() {
         let options = Options::new(RakNet::config([7; 32]));
@@ -485,10 +485,10 @@ mod tests {
         let socket = Arc::new(Socket::open("127.0.0.1:0").await.expect("a free port"));
         shared.io.reader().use_socket(Some(Arc::clone(&socket)));
         let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        // They fit the smallest default buffer.
+        // This many datagrams fit into the smallest default receive buffer.
         let waiting = 2 * READ_AT_ONCE as u64;
         for _ in 0..waiting {
-            sender.send_to(&[0x84; 8], socket.local_addr()).expect("room");
+            sender.send_to(&[0x84; 8], socket.local_addr()).expect("enough space");
         }
         let read = || {
             let mut state = shared.lock();
@@ -497,7 +497,7 @@ mod tests {
             (may_pass, state.hooked.peer.stats().datagrams_received)
         };
         let (may_pass, count) = read();
-        assert!(!may_pass && count < waiting, "{count} at once");
+        assert!(!may_pass && count < waiting, "{count} datagrams read at once");
         while !read().0 {}
         assert_eq!(read().1, waiting);
     }
@@ -505,12 +505,12 @@ mod tests {
     #[test]
     fn time_advances_despite_a_faster_sender() {
         let mut reader = Reader::default();
-        let slices = (1..).find(|_| reader.time_may_pass(READ_AT_ONCE)).expect("an end");
+        let slices = (1..).find(|_| reader.time_may_pass(READ_AT_ONCE)).expect("the connection is closed");
         assert_eq!(slices, 64);
-        assert!(!reader.time_may_pass(READ_AT_ONCE), "the next one has to wait as long");
+        assert!(!reader.time_may_pass(READ_AT_ONCE), "protocol time is held back again");
     }
 
-    /// An endpoint at which a datagram arrives.
+    /// An endpoint at which datagrams arrive.
     struct Subject {
         shared: Shared<RakNet>,
         socket: Arc<Socket>,
@@ -570,7 +570,7 @@ mod tests {
         assert!(subject.arrive([&[0x84]]));
         subject.shared.replace_socket(Subject::socket().await);
         assert!(!subject.is_allowed());
-        assert!(!subject.arrive([&[0x84]]), "the driver has yet to take the other one");
+        assert!(!subject.arrive([&[0x84]]), "the driver has not switched to the new socket");
     }
 
     #[tokio::test]
@@ -592,7 +592,7 @@ mod tests {
             }
         };
         assert_eq!(sleep(1_000), None);
-        assert_eq!(sleep(1_040), Some(1_100), "what has changed since is reported later");
+        assert_eq!(sleep(1_040), Some(1_100), "the remaining changes are reported later");
         assert_eq!(sleep(1_100), None, "the driver sleeps until something happens");
         assert_eq!(sleep(5_000), None);
     }

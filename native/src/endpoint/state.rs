@@ -65,7 +65,7 @@ pub(crate) struct Dispatcher<P: Protocol> {
     pub(crate) meters: Meters,
 }
 
-/// Maximum number of connections with senders to wake in one run of the driver.
+/// Maximum number of connections for which one run of the driver wakes the blocked senders.
 const WOKEN_A_TURN: usize = 16;
 
 /// The next step of the driver after [`State::drive`].
@@ -169,7 +169,7 @@ impl<P: Protocol> State<P> {
 
     /// Handles datagrams. Precondition: no datagram still queued is older than this batch.
     pub(crate) fn handle_arrived<B: Deref<Target = [u8]>>(&mut self, batch: &RecvBatch<B>) {
-        // Datagrams sent after these must not carry an earlier time.
+        // Datagrams sent after these must not carry an earlier time, so a pending wake is not reused.
         self.pending_wake = None;
         self.handle_batch(batch);
         self.dispatch(batch.at);
@@ -214,7 +214,7 @@ impl<P: Protocol> State<P> {
     pub(crate) fn dispatch(&mut self, now: Instant) {
         while let Some(event) = self.hooked.poll_event() {
             if let Event::Connected { id, remote, identity, side } = event {
-                // They are available until the next event.
+                // The peer provides these addresses only until the next event.
                 let addresses = P::internal_addresses(&self.hooked.peer, id).collect();
                 self.dispatcher.on_connected(id, remote, identity, side, addresses);
             } else if let Event::Message { id, delivery, .. } = event {
@@ -376,10 +376,10 @@ impl<P: Protocol> State<P> {
 }
 
 impl<P: Protocol> Dispatcher<P> {
-    /// Removes the connection with the peer at `from` from `paused`, if its receive queue has space again.
+    /// Removes the connection with the peer at `from` from `paused` if its receive queue has space again.
     ///
-    /// A connection is paused by `Peer::refuse_data`. `Peer::pause` would hold less: unread messages would stay within
-    /// the connection's share, which is smaller than the receive queue.
+    /// A connection is paused by `Peer::refuse_data`. `Peer::pause` would hold less: unread messages would be limited
+    /// to the connection's guaranteed memory, which is smaller than the receive queue.
     fn take_resumed(&mut self, from: SocketAddr) -> Option<ConnectionId> {
         if self.paused.is_empty() {
             return None;
@@ -517,8 +517,8 @@ mod tests {
 
     use super::*;
 
-    /// A RakNet client waits for the reply to its last request. Other datagrams from an unknown address must not
-    /// displace waiting requests.
+    /// A RakNet client waits for the reply to its last request. Datagrams of other kinds from an unknown address must
+    /// not displace waiting requests.
     #[test]
     fn junk_does_not_displace_raknet_requests() {
         let mut options = Options::<RakNet>::new(raknet::Config::new([1; 32]));
@@ -570,7 +570,7 @@ mod tests {
         let mut client = Peer::with_capacity(Capacity::default(), Config::new([2; 32]));
         let clock = Clock::start();
         let to = ([127, 0, 0, 1], 2).into();
-        let id = client.connect(clock.now(), to).expect("room for a connection");
+        let id = client.connect(clock.now(), to).expect("space for a connection");
         assert_eq!(exchange(&mut client, &mut server, &clock), 1, "the salt");
         let sent = client.send(clock.now(), id, b"hello", Reliability::Unreliable);
         assert_eq!(sent, Ok(None), "the client has been challenged");

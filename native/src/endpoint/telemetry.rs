@@ -5,8 +5,9 @@
 //! Failures caused by such datagrams, for example of a pong to a forged address, are rate limited. The advice about
 //! clients that return no cookies is logged once.
 //!
-//! The protocol has validated the address of a client that requests a connection. The exceptions are RakNet's cookies
-//! being off or required only under load; then events about clients may name forged addresses (docs/attacks.md, A10).
+//! The protocol validates the address of a client that requests a connection, unless RakNet's cookies are off or
+//! required only under load. Without validation, events about clients may contain forged addresses (docs/attacks.md,
+//! A10).
 
 use rakwire::endpoint::{PeerStats, Protocol};
 
@@ -35,7 +36,7 @@ pub(crate) use self::meters::Meters;
 pub struct EndpointStats<P: Protocol> {
     /// The counters of the protocol.
     pub peer: PeerStats<P::DropReason>,
-    /// Connections, including those that are being opened or closed.
+    /// Open connections, including those that are being opened or closed.
     pub connections: usize,
     /// Blocks of memory for messages.
     pub blocks: usize,
@@ -44,7 +45,7 @@ pub struct EndpointStats<P: Protocol> {
     /// Datagrams dropped before they reached the protocol.
     ///
     /// Either [`arrival_queue`](super::Options::arrival_queue) was full, or 1,024 requests from peers without a
-    /// connection were waiting.
+    /// connection were waiting to be handled.
     pub arrival_queue_full: u64,
     /// Datagrams dropped because they exceed 2,048 bytes, which neither protocol sends.
     pub too_long: u64,
@@ -54,7 +55,6 @@ pub struct EndpointStats<P: Protocol> {
     pub proxy_headers_refused: u64,
     /// Datagrams with messages dropped because the [`receive_queue`](super::Options::receive_queue) of their connection
     /// was full.
-    /// dropped.
     pub receive_queue_full: u64,
     /// Connections or requests dropped because the [`backlog`](super::Options::backlog) was full.
     ///
@@ -181,7 +181,8 @@ mod meters {
         /// Reports changes to the recorder.
         pub(crate) fn report<P: Protocol>(&mut self, now: Instant, stats: &EndpointStats<P>) {
             self.reported_at = Some(now);
-            // A new counter does not compile until it is recorded, or listed as one that is not.
+            // The destructuring fails to compile for a new counter until that counter is recorded or listed as
+            // unrecorded.
             let EndpointStats {
                 peer,
                 connections,

@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 use crate::sync::AtomicWaker;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// Wakes a single waiting task. Several notifications before the task runs count as one, and a notification before the
-/// task waits is not lost.
+/// Wakes a single waiting task. Several notifications before the task runs count as one. A notification before the
+/// task begins to wait is not lost.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     is_set: AtomicBool,
@@ -22,7 +22,7 @@ pub(crate) struct Signal {
 
 impl Signal {
     pub(crate) fn notify(&self) {
-        // If it was already set, the task has been woken, or has yet to check.
+        // If the flag was already set, the task has been woken or has not checked the flag yet.
         if !self.is_set.swap(true, Ordering::AcqRel) {
             self.waker.wake();
         }
@@ -38,7 +38,7 @@ impl Signal {
             return Poll::Ready(());
         }
         self.waker.register(cx.waker());
-        // A notification in the meantime may have found no waker.
+        // A notification between the first check and the registration has found no waker.
         if self.take() { Poll::Ready(()) } else { Poll::Pending }
     }
 
@@ -292,8 +292,8 @@ mod tests {
         true
     }
 
-    /// Each notification is sent as soon as the previous one was seen, which is when the waiting side begins to wait
-    /// again.
+    /// Each notification is sent as soon as the previous one has been observed, which is the moment at which the
+    /// waiting side begins to wait again.
     #[test]
     fn no_notification_is_lost_when_a_task_begins_to_wait() {
         const COUNT: usize = 200_000;
@@ -319,7 +319,7 @@ mod tests {
     #[tokio::test]
     async fn a_signal_can_later_be_awaited_by_another_task() {
         let signal = Arc::new(Signal::default());
-        assert!(!is_set(&signal).await, "this task waited");
+        assert!(!is_set(&signal).await, "the other task received the notification");
         let waits = Arc::clone(&signal);
         let task = tokio::spawn(async move { waits.notified().await });
         tokio::task::yield_now().await;
@@ -341,7 +341,7 @@ mod tests {
         senders.wake(ids[0]);
         assert_eq!((senders.take().len(), senders.wakes()), (2, 2));
         senders.register(ids[0], Waker::noop());
-        assert!(senders.remove(ids[0], old).is_none(), "it is another one");
+        assert!(senders.remove(ids[0], old).is_none(), "a stale id removes no newer registration");
         senders.wake(ids[0]);
         senders.wake(ids[0]);
         assert_eq!((senders.take().len(), senders.wakes(), senders.waiting.len()), (1, 3, 1));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn wakers_are_small() {
+    fn wakers_take_three_words() {
         assert_eq!(size_of::<Wakers>(), 3 * size_of::<usize>());
     }
 }

@@ -288,8 +288,8 @@ impl crate::endpoint::Connection<RakNet> {
     ///
     /// Returns `None` once the connection is closed and all progress has been received.
     ///
-    /// Progress is reported every [`progress_interval`](crate::Config::progress_interval) parts, and not at all if that
-    /// is 0, the default. Only the latest progress of each message is kept, for at most 64 messages.
+    /// Progress is reported every [`progress_interval`](crate::Config::progress_interval) fragments, and not at all
+    /// if that is 0, the default. Only the latest progress of each message is kept, for at most 64 messages.
     ///
     /// ```
     /// use rakwire_native::{Delivery, Direction, Endpoint, Options};

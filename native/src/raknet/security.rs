@@ -107,7 +107,7 @@ pub struct UsedTokenTable {
 struct Used {
     /// Expiry of each token, by its salt.
     expiries: HashMap<[u8; 24], u64>,
-    /// The latest expiry of a removed token. A clock that goes back must not make a removed token valid again.
+    /// The latest expiry of any removed token. If the clock goes back, a token that expires earlier stays invalid.
     forgotten: u64,
 }
 
@@ -317,7 +317,7 @@ const fn with_fast_cipher(security: Security) -> Security {
     security
 }
 
-/// The datagram cipher of the crate `ring`. Its assembly is several times as fast as portable code.
+/// The datagram cipher of the crate `ring`. Its assembly is several times as fast as the portable cipher.
 #[cfg(feature = "ring")]
 mod ring_cipher {
     use rakwire::secure::DatagramCipher;
@@ -445,10 +445,14 @@ mod tests {
             [1_000, 1_005, 1_009, 1_001, 1_000].map(|expires| token(expires, &mut random));
         let table = UsedTokenTable::new(2);
         assert_eq!((table.mark_used(&first, 999), table.mark_used(&second, 999)), (Ok(()), Ok(())));
-        assert_eq!(table.mark_used(&third, 1_003), Ok(()), "the clock is ahead, and the first one forgotten");
+        assert_eq!(table.mark_used(&third, 1_003), Ok(()), "the first token has expired and is forgotten");
         assert_eq!(table.mark_used(&first, 999), Err(TokenError::Expired));
         assert_eq!(table.mark_used(&second, 999), Err(TokenError::Used));
         assert_eq!(table.mark_used(&late, 999), Err(TokenError::Expired));
-        assert_eq!(table.mark_used(&fourth, 1_007), Ok(()), "it is younger than what was forgotten");
+        assert_eq!(
+            table.mark_used(&fourth, 1_007),
+            Ok(()),
+            "the token expires later than every forgotten token"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Endpoints that work only while their methods are called, over loopback and without a runtime.
+//! Polled endpoints, over loopback and without a runtime.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -72,11 +72,11 @@ impl<P: Subject> Pair<P> {
         Self { server, client, there: Events::default(), here: Events::default() }
     }
 
-    /// Runs frames of both until `condition` holds.
+    /// Runs frames of both endpoints until `condition` holds.
     fn until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
         let begin = Instant::now();
         while !condition(self) {
-            assert!(begin.elapsed() < DEADLINE, "{what} never happened");
+            assert!(begin.elapsed() < DEADLINE, "timed out waiting until {what}");
             frame(&mut self.client, &mut self.here);
             frame(&mut self.server, &mut self.there);
             std::thread::sleep(Duration::from_millis(1));
@@ -99,14 +99,18 @@ fn messages_go_both_ways_and_the_disconnect_is_reported<P: Subject>() {
     }
     pair.client.disconnect(id);
     assert_eq!(pair.client.send(id, &message(10, 0), P::RELIABLE), Err(SendError::NotConnected));
-    pair.until("both know of the end", |pair| pair.here.ended.is_some() && pair.there.ended.is_some());
+    pair.until("both sides have been notified of the disconnect", |pair| {
+        pair.here.ended.is_some() && pair.there.ended.is_some()
+    });
     assert_eq!((pair.here.ended, pair.there.ended), (Some(P::LOCAL), Some(P::REMOTE)));
-    pair.until("nothing is left", |pair| pair.client.connections() + pair.server.connections() == 0);
+    pair.until("both endpoints have no connections", |pair| {
+        pair.client.connections() + pair.server.connections() == 0
+    });
     let stats = pair.client.stats();
     assert_eq!((stats.send_failures, stats.receive_failures, stats.too_long), (0, 0, 0));
 }
 
-/// Datagrams count as activity even if they are far back in the socket's queue.
+/// Datagrams count as activity of their sender even if they are far back in the socket's receive buffer.
 fn players_outlast_a_frame_longer_than_the_timeout<P: Subject>() {
     /// More players than the number of datagrams handled in a batch.
     const PLAYERS: usize = 24;
@@ -126,7 +130,7 @@ fn players_outlast_a_frame_longer_than_the_timeout<P: Subject>() {
         for (player, events) in &mut players {
             frame(player, events);
             if let Some(id) = events.connected {
-                // A message that cannot be queued is skipped; there are many others.
+                // If a message cannot be queued, it is skipped; the player sends many others.
                 let _ = player.send(id, &[0x90], P::UNRELIABLE);
                 player.flush();
             }
@@ -139,7 +143,7 @@ fn players_outlast_a_frame_longer_than_the_timeout<P: Subject>() {
     };
     let begin = Instant::now();
     while !turn(&mut server, false).0 {
-        assert!(begin.elapsed() < DEADLINE, "all are connected");
+        assert!(begin.elapsed() < DEADLINE, "timed out waiting for all clients");
     }
     let pause = Instant::now();
     while pause.elapsed() < Duration::from_millis(1_000) {
@@ -173,16 +177,16 @@ fn unknown_datagrams_are_counted<P: Subject>() {
     let taken = Endpoint::<P>::bind(server.local_addr(), Options::client().expect("entropy"));
     assert!(matches!(taken, Err(BindError::Socket { .. })));
     let (socket, _) = silent_socket();
-    socket.send_to(&[0x84; 2_049], server.local_addr()).expect("room");
+    socket.send_to(&[0x84; 2_049], server.local_addr()).expect("enough space");
     let (mut events, begin) = (Events::default(), Instant::now());
     while server.stats().too_long == 0 {
-        assert!(begin.elapsed() < DEADLINE, "it never arrived");
+        assert!(begin.elapsed() < DEADLINE, "timed out waiting for the datagram");
         frame(&mut server, &mut events);
     }
     assert_eq!(server.stats().peer.datagrams_received, 0);
 }
 
-/// As for the endpoint with tasks, connections have the address that the proxy announces.
+/// A polled endpoint uses the client addresses that a trusted proxy announces, like an endpoint with tasks.
 fn a_trusted_proxy_announces_client_addresses<P: Subject>() {
     const HEADER: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\xc0\0\x02\x07\x7f\0\0\x01\x12\x34\0\x50";
     let mut pair = Pair::<P>::new();
@@ -205,23 +209,23 @@ fn a_trusted_proxy_announces_client_addresses<P: Subject>() {
     assert_eq!(pair.server.stats().proxy_headers_refused, 0);
 }
 
-/// Forwards the datagrams that have arrived at a socket, each behind a header. Returns true if there were any.
+/// Forwards the datagrams in a socket's receive buffer, each behind a header. Returns true if there were any.
 fn pass(socket: &UdpSocket, header: &[u8], by: &UdpSocket, to: SocketAddr) -> bool {
     socket.set_nonblocking(true).expect("a socket of this system");
     let (mut buffer, mut has_passed) = ([0; 2_048], false);
     while let Ok((length, _)) = socket.recv_from(&mut buffer) {
-        by.send_to(&[header, &buffer[..length]].concat(), to).expect("room");
+        by.send_to(&[header, &buffer[..length]].concat(), to).expect("enough space");
         has_passed = true;
     }
     has_passed
 }
 
-/// Tries an address at which nothing listens, and then the server.
+/// Connects to an address at which no socket listens, and then to the server.
 #[cfg(target_os = "linux")]
 fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
     let (_reserved, closed) = closed_port();
     let mut pair = Pair::<P>::new();
-    // Without the report, the attempt would take longer than a test may.
+    // Without the report, the attempt would exceed the time limit of a test.
     let mut options = Options::client().expect("entropy");
     P::be_patient(&mut options.config);
     pair.client = Endpoint::bind(LOCAL, options).expect("a free port");
@@ -245,7 +249,7 @@ fn a_game_protocol_attempt_at_a_closed_port_ends_at_once() {
     an_attempt_at_a_closed_port_ends_at_once::<GameProtocol>();
 }
 
-/// Returns a server behind a simulated network, and a client, connected.
+/// Connects a client to a server behind a simulated network, and returns both.
 fn simulated<P: Subject>(network: &str) -> (Pair<P>, ConnectionId) {
     let mut options = Options::<P>::server(8).expect("entropy");
     options.simulate = Some(network.parse().expect("a network"));
@@ -253,7 +257,7 @@ fn simulated<P: Subject>(network: &str) -> (Pair<P>, ConnectionId) {
     let mut pair = Pair::<P> { server, ..Pair::new() };
     let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
     pair.until("the connection is open", |pair| pair.here.connected == Some(id));
-    pair.until("the server knows it", |pair| pair.there.connected.is_some());
+    pair.until("the server has accepted the connection", |pair| pair.there.connected.is_some());
     (pair, id)
 }
 
@@ -265,7 +269,7 @@ fn a_simulated_network_delays_each_direction<P: Subject>() {
     pair.client.flush();
     pair.until("the message arrived", |pair| !pair.there.messages.is_empty());
     assert!(sent.elapsed() >= LATENCY, "incoming datagrams are delayed");
-    let back = pair.there.connected.expect("it is open");
+    let back = pair.there.connected.expect("the connection is open");
     let answered = Instant::now();
     pair.server.send(back, &message(100, 2), P::RELIABLE).expect("an open connection");
     pair.server.flush();
@@ -277,7 +281,7 @@ fn a_simulated_network_delays_each_direction<P: Subject>() {
 fn a_simulated_network_loses_no_reliable_message<P: Subject>() {
     const COUNT: usize = 40;
     let (mut pair, id) = simulated::<P>("loss=20%,duplicate=5%,reorder=10%,jitter=2ms,seed=7");
-    let back = pair.there.connected.expect("it is open");
+    let back = pair.there.connected.expect("the connection is open");
     for number in 0..COUNT {
         pair.client.send(id, &message(900, number), P::RELIABLE).expect("an open connection");
         pair.server.send(back, &message(900, number), P::RELIABLE).expect("an open connection");
@@ -288,14 +292,14 @@ fn a_simulated_network_loses_no_reliable_message<P: Subject>() {
     let mut sent: Vec<_> = (0..COUNT).map(|number| message(900, number)).collect();
     sent.sort();
     for events in [&mut pair.here, &mut pair.there] {
-        // The Game Protocol does not keep the order of messages.
+        // The Game Protocol does not keep messages in order.
         events.messages.sort();
         assert!(events.messages == sent);
     }
 }
 
-/// Returns connected endpoints, and a queue of the client in which messages wait because there is no room, with the number
-/// of all messages in it and in the connection.
+/// Returns connected endpoints, and a queue with messages that wait because the client's send memory is full. The
+/// number counts all messages in the queue and in the connection.
 fn with_waiting_messages<P: Subject>() -> (Pair<P>, SendQueue<P>, usize) {
     let mut options = Options::client().expect("entropy");
     P::set_close_timeout(&mut options.config, DEADLINE);
@@ -328,7 +332,7 @@ fn messages_that_wait_arrive_before_the_connection_closes<P: Subject>() {
         }
     }
     assert_eq!((queue.len(), queue.bytes()), (0, 0));
-    // Those of the Game Protocol are not ordered.
+    // The Game Protocol does not keep messages in order.
     let mut sent: Vec<_> = (0..count).map(|number| message(P::LARGE, number)).collect();
     if !P::IS_ORDERED {
         sent.sort();
@@ -382,14 +386,14 @@ by_both_protocols!(
     messages_that_wait_are_lost_with_their_connection,
 );
 
-/// A frame loop runs the same plugins as a server with tasks.
+/// A polled endpoint runs the same plugins as an endpoint with tasks.
 fn a_plugin_talks_to_its_counterpart<P: Subject>() {
     let greeter = SharedHook::new(Greeter::default());
     let hook = greeter.clone();
     let bind = |address| {
         Endpoint::<P>::bind_with_hook(address, Options::server(8).expect("entropy"), |_| {
             let mut host = PluginHost::<_, 1>::new();
-            host.attach::<P>(hook).expect("room");
+            host.attach::<P>(hook).expect("a free slot");
             host
         })
     };
@@ -397,11 +401,11 @@ fn a_plugin_talks_to_its_counterpart<P: Subject>() {
     let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
     pair.until("the plugin has greeted", |pair| pair.here.messages == [b"\x85hello"]);
     pair.client.send(id, b"\x85hello", P::RELIABLE).expect("an open connection");
-    pair.until("the plugin has announced the answer", |pair| pair.there.messages == [b"\x90it has answered"]);
+    pair.until("the plugin reports the answer", |pair| pair.there.messages == [b"\x90it has answered"]);
     let used = std::panic::AssertUnwindSafe(|| {
         greeter.with(|_| pair.server.broadcast(b"\x90all", P::RELIABLE));
     });
-    assert!(std::panic::catch_unwind(used).is_err(), "it panics instead of waiting for itself");
+    assert!(std::panic::catch_unwind(used).is_err(), "calling the endpoint inside its hook panics");
 }
 
 #[test]
@@ -421,7 +425,7 @@ fn a_broadcast_and_a_final_message_arrive<P: Subject>() {
     pair.until("the connection is open", |pair| {
         pair.here.connected == Some(id) && pair.there.connected.is_some()
     });
-    let there = pair.there.connected.expect("it is open");
+    let there = pair.there.connected.expect("the connection is open");
     assert_eq!(pair.server.broadcast_except(there, b"\x90others", P::RELIABLE).sent, 0);
     let broadcast = pair.server.broadcast(b"\x90all", P::RELIABLE);
     assert_eq!((broadcast.sent, broadcast.refused.len()), (1, 0));

@@ -130,7 +130,7 @@ impl<const BYTES: usize> Finished<BYTES> {
     /// Returns the bit stream that the function answered.
     ///
     /// # Errors
-    /// The reason why there is no answer.
+    /// Returns the reason if there is no answer.
     pub fn answer_bits(&self) -> Result<BitStreamReader<'_>, CallFailure> {
         self.outcome.as_ref().map(|bytes| BitStreamReader::new(bytes)).map_err(|failure| *failure)
     }

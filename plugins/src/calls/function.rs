@@ -21,14 +21,14 @@ pub trait Function {
 
 /// The handler of a function or a signal. `C` is the context that the application provides.
 pub trait Handler<F: Function, C> {
-    /// Returns true if a peer may call this. Runs before the arguments are read.
+    /// Returns true if `caller` may call this function. Called before the arguments are decoded.
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;
 
-    /// Handles a call or a signal. It runs inside the peer and blocks it, so it must be short.
+    /// Handles a call or a signal. The peer is blocked meanwhile, so the handler must be short.
     ///
     /// # Errors
-    /// A [`Refusal`], by convention [`Refusal::Failed`] with a code. It is sent to the caller of a function, but not
-    /// to the sender of a signal.
+    /// Returns a [`Refusal`], by convention [`Refusal::Failed`] with a code. The refusal is sent to the caller of a
+    /// function, but not to the sender of a signal.
     fn handle<'c>(
         context: &'c mut C,
         caller: ConnectionId,
@@ -44,11 +44,10 @@ pub trait DeferredHandler<F: Function, C> {
     /// Returns true if a peer may call this, like [`Handler::is_allowed`].
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;
 
-    /// Starts handling a call, which stays pending. It runs inside the peer and blocks it, so it must be
-    /// short.
+    /// Starts to handle a call, which stays pending. The peer is blocked meanwhile, so the handler must be short.
     ///
     /// # Errors
-    /// A [`Refusal`] if the call can already be refused.
+    /// Returns a [`Refusal`] if the call can be refused immediately.
     fn begin(context: &mut C, pending: PendingCall, arguments: F::Arguments<'_>) -> Result<(), Refusal>;
 }
 
@@ -67,11 +66,10 @@ impl PendingCall {
     }
 }
 
-/// Reads the arguments of a call or signal, handles it, and writes the answer, which is ignored for a signal.
-///
-/// It runs inside the peer and blocks it, so it must be short. The error [`WireError::NoRoom`] becomes
-/// [`Refusal::AnswerTooLong`], and any other error [`Refusal::BadArguments`]. Map other errors of the writer
-/// to [`Refusal::Failed`].
+/// Reads the arguments of a call or signal, handles it, and writes the answer, which is ignored for a signal. The
+/// peer is blocked meanwhile, so the function must be short. The error [`WireError::NoRoom`] becomes
+/// [`Refusal::AnswerTooLong`], and any other error [`Refusal::BadArguments`]. Map other errors of the writer to
+/// [`Refusal::Failed`].
 pub type HandleBits<C> =
     fn(&mut C, ConnectionId, &mut BitStreamReader<'_>, &mut BitStreamWriter<'_>) -> Result<(), Refusal>;
 
@@ -98,7 +96,7 @@ pub(super) enum Run<C> {
 /// The immediate result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ran {
-    /// The length of the answer.
+    /// The length of the answer, in bytes.
     Answer(usize),
     Later,
 }
@@ -134,8 +132,7 @@ impl<C> Registered<C> {
 
     /// Returns the arguments of a message without their fingerprint.
     ///
-    /// # Errors
-    /// [`Refusal::SchemaMismatch`] if the caller sent a different fingerprint.
+    /// Returns [`Refusal::SchemaMismatch`] if the caller sent a different fingerprint.
     pub(super) fn arguments<'m>(&self, arguments: &'m [u8]) -> Result<&'m [u8], Refusal> {
         let Some(own) = self.schema else { return Ok(arguments) };
         match Schema::split(self.name.as_bytes(), arguments) {
@@ -148,7 +145,7 @@ impl<C> Registered<C> {
         matches!(self.run, Run::Later(_))
     }
 
-    /// Runs the handler. It writes its answer to the start of the buffer, unless it answers later.
+    /// Runs the handler. An immediate answer is written to the start of the buffer.
     pub(super) fn run(
         &self,
         context: &mut C,

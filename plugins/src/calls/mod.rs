@@ -88,7 +88,8 @@ fn is_name(name: &str) -> bool {
 /// - `BYTES` is the maximum message length.
 ///
 /// The answer to a call is sent with the delivery of the call. The Game Protocol is unordered, so calls may
-/// run in a different order than they were sent. The module documentation has an example.
+/// The answer to a call is sent with the delivery of the call. The Game Protocol is unordered, so calls may run in a
+/// different order than they were sent. The module documentation has an example.
 #[derive(Debug)]
 pub struct RemoteCalls<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
     /// The context of the handlers.
@@ -99,7 +100,7 @@ pub struct RemoteCalls<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usiz
     outgoing: SendQueue<P, CALLS, BYTES>,
     replies: Replies<P, CALLS, BYTES>,
     next_number: u32,
-    /// The latest mismatch that was not polled yet.
+    /// The latest mismatch that [`poll_mismatch`](Self::poll_mismatch) has not returned.
     mismatch: Option<Mismatch>,
     stats: CallStats,
 }
@@ -329,7 +330,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.open.cancel(id)
     }
 
-    /// Returns the next call that has ended and was not [claimed](Self::claim).
+    /// Returns the next finished call that was not [claimed](Self::claim).
     pub fn poll_finished(&mut self) -> Option<Finished<BYTES>> {
         self.open.poll_finished()
     }
@@ -355,11 +356,11 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         }
     }
 
-    /// Returns the latest call or signal since the last poll that has other types at the remote peer. It did
-    /// not run.
+    /// Returns the latest call or signal since the last poll that has different types at the remote peer. The call or
+    /// signal had no effect.
     ///
-    /// The peers run different versions of the game. They compare fingerprints of the types, unless a type
-    /// has none.
+    /// A difference means that the peers run different versions of the game. The peers compare fingerprints of the
+    /// types, unless a type has no fingerprint.
     pub fn poll_mismatch(&mut self) -> Option<Mismatch> {
         self.mismatch.take()
     }
@@ -402,7 +403,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             self.replies.push_refusal(call, Refusal::Busy, &mut self.stats);
             return;
         }
-        // Must precede the function: if it ran without an answer, the caller would repeat it.
+        // The slot must be free before the function runs: without an answer, the caller would repeat the call.
         self.replies.make_room(&mut self.stats);
         let mut answer = [0; BYTES];
         let ran = self.run(pending, name, arguments, &mut answer);
@@ -423,7 +424,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.replies.push(call, bytes, &mut self.stats);
     }
 
-    /// Returns true if no slot is free for an answer of a function, immediate or deferred.
+    /// Returns true if there is no free slot for the answer of a function, immediate or deferred.
     fn is_busy(&self, caller: ConnectionId, name: &[u8]) -> bool {
         let is_later = self.registered.iter().any(|other| other.is_later() && other.name.as_bytes() == name);
         self.replies.is_busy(caller, is_later)

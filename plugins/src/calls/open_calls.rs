@@ -1,4 +1,4 @@
-//! Calls of functions of remote peers, from their start until the application takes their results.
+//! Calls to remote functions, from their start until the application takes their results.
 
 use core::task::{Poll, Waker};
 use core::time::Duration;
@@ -22,20 +22,20 @@ struct OpenCall {
 /// The consumer of the result of a call.
 #[derive(Debug)]
 enum Waiter {
-    /// The next [`OpenCalls::poll_finished`].
+    /// The next caller of [`OpenCalls::poll_finished`].
     Anyone,
     /// Only [`OpenCalls::poll_call`], which is woken through the waker if there is one.
     Claimed(Option<Waker>),
 }
 
-/// A call that has ended, and whether only [`OpenCalls::poll_call`] may take it.
+/// A finished call, and whether only [`OpenCalls::poll_call`] may take its result.
 #[derive(Debug)]
 struct Ended<const BYTES: usize> {
     finished: Finished<BYTES>,
     is_claimed: bool,
 }
 
-/// Up to `CALLS` calls that are in progress, or have ended and were not polled yet.
+/// Up to `CALLS` calls that are in progress, or are finished and not yet polled.
 #[derive(Debug)]
 pub(super) struct OpenCalls<const CALLS: usize, const BYTES: usize> {
     open: Vec<OpenCall, CALLS>,

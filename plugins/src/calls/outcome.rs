@@ -8,7 +8,7 @@ use super::{Function, Refusal};
 
 const BAD_NAME: &str = "a name has 1 to 64 bytes";
 
-/// The id of a call. It is reused after four billion other calls.
+/// The id of a call. An id is reused after four billion further calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId {
     pub(super) number: u32,
@@ -30,7 +30,7 @@ pub enum RegisterError {
 impl core::fmt::Display for RegisterError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::Full => "there is no room for another function; give the plugin more room",
+            Self::Full => "the plugin has reached its maximum number of functions; increase FUNCTIONS",
             Self::NameTaken => "a function of this name is already registered",
             Self::BadName => BAD_NAME,
         })
@@ -43,7 +43,7 @@ impl core::error::Error for RegisterError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The maximum number of calls is in progress, or has ended and was not polled yet.
+    /// The maximum number of calls is in progress or has results that were not polled.
     TooManyCalls,
     /// The message exceeds the maximum length.
     TooLong,
@@ -56,10 +56,8 @@ pub enum CallError {
 impl core::fmt::Display for CallError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::TooManyCalls => "too many calls are under way; wait until some have ended",
-            Self::TooLong => {
-                "the message exceeds the maximum length; pass less data, or give the plugin more bytes"
-            }
+            Self::TooManyCalls => "too many calls are in progress; wait until some have finished",
+            Self::TooLong => "the message exceeds the maximum length; pass less data, or increase BYTES",
             Self::BadName => BAD_NAME,
             Self::EndpointClosed => "the endpoint is closed",
         })
@@ -89,7 +87,7 @@ impl core::fmt::Display for CallFailure {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::TimedOut => f.write_str("no answer arrived in time"),
-            Self::Disconnected => f.write_str("the connection has ended"),
+            Self::Disconnected => f.write_str("the connection was closed"),
             Self::BadAnswer => f.write_str("the reply is not an answer of this function"),
             Self::NotSent(error) => error.fmt(f),
         }
@@ -116,7 +114,7 @@ impl<const BYTES: usize> Finished<BYTES> {
     /// Decodes the answer of the function. `F` must be the function that was called.
     ///
     /// # Errors
-    /// The reason why there is no answer.
+    /// Returns the reason if there is no answer.
     pub fn answer<F: Function>(&self) -> Result<F::Answer<'_>, CallFailure> {
         let bytes = self.outcome.as_ref().map_err(|failure| *failure)?;
         unpack(bytes).map_err(|_| CallFailure::BadAnswer)

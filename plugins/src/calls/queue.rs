@@ -1,4 +1,4 @@
-//! Queued messages.
+//! A queue of messages to send.
 
 use heapless::{Deque, Vec};
 use rakwire::endpoint::{ConnectionId, MessageSender, Protocol, SendError};
@@ -12,7 +12,7 @@ pub(super) struct Queued<P: Protocol, const BYTES: usize> {
     pub(super) bytes: Vec<u8, BYTES>,
 }
 
-/// A queue of up to `N` messages. If a connection accepts no messages, only its own messages wait.
+/// A queue of up to `N` messages. A connection that accepts no messages delays only its own.
 #[derive(Debug)]
 pub(super) struct SendQueue<P: Protocol, const N: usize, const BYTES: usize> {
     messages: Deque<Queued<P, BYTES>, N>,
@@ -45,7 +45,7 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         self.messages.push_back(message).is_ok()
     }
 
-    /// Removes the oldest message for the connection that has the most messages in the queue.
+    /// Removes the oldest message of the connection with the most queued messages.
     pub(super) fn pop_of_fullest(&mut self) -> Option<Queued<P, BYTES>> {
         let counted = self.messages.iter().map(|message| (self.waiting_for(message.to), message.to));
         let (_, fullest) = counted.max_by_key(|(count, _)| *count)?;
@@ -61,7 +61,7 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         popped
     }
 
-    /// Removes the messages for which `keep` returns false. The others keep their order.
+    /// Removes the messages for which `keep` returns false, and keeps the order of the others.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&Queued<P, BYTES>) -> bool) {
         for _ in 0..self.messages.len() {
             let Some(message) = self.messages.pop_front() else { return };
@@ -71,8 +71,8 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         }
     }
 
-    /// Sends messages while connections accept them. Calls `failed` with each message that can never be sent;
-    /// the result is sent instead.
+    /// Sends messages while connections accept them. Calls `failed` with each message that can never be sent, and
+    /// sends the message that it returns instead.
     pub(super) fn send(
         &mut self,
         sender: &mut dyn MessageSender<P>,

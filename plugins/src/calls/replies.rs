@@ -8,7 +8,7 @@ use super::queue::{Queued, SendQueue};
 use super::wire::{REFUSAL_BYTES, encoded};
 use super::{CallStats, Message, Refusal};
 
-/// A call that has no answer yet. It needs no message buffer.
+/// A deferred call without an answer so far. It needs no message buffer.
 #[derive(Debug)]
 pub(super) struct Unanswered<P: Protocol> {
     pub(super) pending: PendingCall,
@@ -41,12 +41,12 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         self.answers.waiting_for(caller) >= half
     }
 
-    /// Stores a call that is answered later. Returns false if the capacity is reached.
+    /// Stores a deferred call. Returns false if the capacity is reached.
     pub(super) fn defer(&mut self, call: Unanswered<P>) -> bool {
         self.later.push(call).is_ok()
     }
 
-    /// Removes and returns a call that is answered later.
+    /// Removes and returns a deferred call.
     pub(super) fn take_deferred(&mut self, pending: PendingCall) -> Option<Unanswered<P>> {
         let at = self.later.iter().position(|call| call.pending == pending)?;
         Some(self.later.swap_remove(at))
@@ -72,7 +72,7 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         }
     }
 
-    /// Makes space for an answer: drops one of the caller with the most answers, and notifies that caller.
+    /// Frees a slot for an answer: drops an answer of the caller with the most answers, and notifies that caller.
     pub(super) fn make_room(&mut self, stats: &mut CallStats) {
         if !self.answers.is_full() {
             return;
@@ -87,8 +87,8 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         }
     }
 
-    /// Refuses a call that exceeds the capacity. If the refusals are full too, refusals of the caller with
-    /// the most are dropped. A flood therefore costs other callers none of their refusals.
+    /// Queues a refusal for a call that exceeds the capacity. If the queue of refusals is full, refusals to the
+    /// caller with the most refusals are dropped. A flood therefore costs other callers no refusals.
     pub(super) fn push_refusal(&mut self, call: Unanswered<P>, refusal: Refusal, stats: &mut CallStats) {
         let Unanswered { pending: PendingCall { number, caller: to }, delivery } = call;
         let Some(bytes) = encoded(&Message::Refusal { number, refusal }) else { return };
@@ -98,7 +98,7 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         self.refusals.push(Queued { to, delivery, call: None, bytes });
     }
 
-    /// Drops everything for a caller after its connection was closed.
+    /// Drops all replies and pending calls of a caller after its connection was closed.
     pub(super) fn forget(&mut self, caller: ConnectionId) {
         self.answers.retain(|message| message.to != caller);
         self.later.retain(|call| call.pending.caller != caller);

@@ -35,7 +35,7 @@ pub enum Refusal {
     /// Too many answers to the caller are queued or pending at the remote peer. The function did not run:
     /// retry later, or have fewer calls in progress.
     Busy,
-    /// The function ran, but its answer was dropped to make space for that of another caller.
+    /// The function ran, but its answer was dropped to free a slot for another caller's answer.
     AnswerDropped,
     /// The function is registered with other argument or answer types, and did not run.
     SchemaMismatch,
@@ -85,7 +85,7 @@ impl core::fmt::Display for Refusal {
                 f.write_str("the remote peer has too many calls to answer; retry later")
             }
             Self::AnswerDropped => {
-                f.write_str("the function has run, but its answer was dropped for lack of room")
+                f.write_str("the function ran, but its answer was dropped because too many answers were queued; call again if that is safe")
             }
             Self::SchemaMismatch => f.write_str(
                 "the remote peer registered this function with other argument or answer types; run the same version on both",

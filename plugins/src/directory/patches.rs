@@ -38,7 +38,7 @@ pub(super) fn make(old: &[u8], new: &[u8]) -> io::Result<Vec<u8>> {
     Ok(patch)
 }
 
-/// Applies a patch in steps. Only small parts of the two versions and of the patch are in memory.
+/// Applies a patch in steps. Only small pieces of the two versions and of the patch are in memory.
 pub(super) struct Patcher<R: Read, O> {
     control: BzDecoder<Take<R>>,
     difference: BzDecoder<Take<R>>,
@@ -53,12 +53,12 @@ pub(super) struct Patcher<R: Read, O> {
     entry: Entry,
     /// The number of bytes of the newer version that remain.
     left: u64,
-    /// The number of entries that remain. Without a limit, a few compressed bytes could expand to endless
-    /// entries that produce nothing.
+    /// The number of entries that remain. Without this limit, a few compressed bytes could expand to endless entries
+    /// that produce nothing.
     entries_left: u64,
 }
 
-/// An entry of the control part.
+/// An entry of the control section.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     add: u64,
@@ -66,7 +66,7 @@ struct Entry {
     step: i64,
 }
 
-/// The error of a step, and whether the writer caused it. Otherwise, the patch is unusable.
+/// The error of a step. `is_of_writer` is true if the writer failed; otherwise the patch is unusable.
 #[derive(Debug)]
 pub(super) struct StepError {
     pub(super) error: io::Error,
@@ -89,13 +89,12 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
     /// Creates a patcher from a patch and an older version, both read from the start. Each section of the
     /// patch needs its own reader.
     ///
-    /// # Errors
-    /// The patch is malformed, or produces a file of another size.
+    /// Returns an error if the patch is malformed or produces a file of another size.
     pub(super) fn new(open_patch: impl Fn() -> io::Result<R>, old: O, size: u64) -> io::Result<Self> {
         let mut header = [0; HEADER];
         open_patch()?.read_exact(&mut header)?;
         if !header.starts_with(MAGIC) {
-            return Err(io::Error::other("it is no patch of bsdiff 4"));
+            return Err(io::Error::other("the patch is not in the format of bsdiff 4"));
         }
         let [control, difference, made] = [8, 16, 24].map(|at| number(&header, at));
         if made != size {
@@ -122,8 +121,8 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
         })
     }
 
-    /// Produces up to `bytes` more bytes, and reads no more than that of the older version. Entries count
-    /// toward the limit too. Returns false once the file is complete.
+    /// Produces up to `bytes` more bytes, and reads at most as many from the older version. Entries count toward the
+    /// limit too. Returns false once the file is complete.
     pub(super) fn step(&mut self, new: &mut impl Write, bytes: u64) -> Result<bool, StepError> {
         let mut budget = bytes;
         while self.left > 0 && budget > 0 {
@@ -147,7 +146,7 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
         self.wanted_at = self.wanted_at.checked_add(self.entry.step).ok_or_else(outside)?;
         let mut entry = [0; ENTRY];
         self.control.read_exact(&mut entry)?;
-        // A negative number has its highest bit set, so it exceeds every size.
+        // Numbers have their sign in the highest bit, so a negative number exceeds every size.
         let [add, copy, step] = [0, 8, 16].map(|at| number(&entry, at));
         if add.checked_add(copy).is_none_or(|made| made > self.left) {
             return Err(another_size());
@@ -198,7 +197,7 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
 /// Returns the first `length` bytes of a buffer, or all of it if it is shorter.
 fn piece(buffer: &mut [u8], length: u64) -> &mut [u8] {
     let length = usize::try_from(length).unwrap_or(usize::MAX).min(buffer.len());
-    // The length is at most that of the buffer.
+    // The length is at most that of the buffer, so the slice always exists.
     buffer.get_mut(..length).unwrap_or_default()
 }
 
@@ -213,7 +212,7 @@ fn signed(number: u64) -> i64 {
 }
 
 fn another_size() -> io::Error {
-    io::Error::other("the patch makes another size")
+    io::Error::other("the patch does not produce a file of the expected size")
 }
 
 fn outside() -> io::Error {
@@ -257,7 +256,6 @@ mod tests {
         assert!(apply(&old, &patch, new.len() as u64 - 1, io::sink()).is_err());
     }
 
-    /// The output of one step is bounded for all entries.
     #[test]
     fn each_step_writes_a_bounded_number_of_bytes() {
         let [old, new] = versions();
@@ -274,7 +272,7 @@ mod tests {
             }
             assert_eq!(made, new);
         }
-        // Entries that produce nothing use up a part of a step.
+        // Entries that produce nothing consume the byte limit of a step too.
         let nothing = std::iter::repeat_n([0; 3], 1_000).chain([[1_000, 0, 0]]);
         let patch = patch_of(nothing, 1_000);
         assert_eq!(apply_by(&old, &patch, 1_000, io::sink(), 240).expect("it fits"), 105);
@@ -300,7 +298,7 @@ mod tests {
         }
     }
 
-    /// One-byte entries that are far apart must not make a step read more of the older version.
+    /// One-byte entries that are far apart do not make a step read more of the older version.
     #[test]
     fn each_step_reads_a_bounded_number_of_bytes() {
         const FAR: u64 = 30_000;
@@ -316,7 +314,7 @@ mod tests {
         assert_eq!(made, [7; 1_000]);
     }
 
-    /// A full disk must not count as an invalid patch.
+    /// An error of the writer, such as a full disk, does not make the patch invalid.
     #[test]
     fn writer_errors_are_distinguished_from_patch_errors() {
         let [old, new] = versions();
@@ -324,18 +322,18 @@ mod tests {
         let is_of_writer = |patch: &[u8], mut writer: &mut dyn Write| {
             let patcher = Patcher::new(|| Ok(Cursor::new(patch)), Cursor::new(&old[..]), new.len() as u64);
             let failed = patcher.expect("a header").step(&mut writer, u64::MAX);
-            failed.expect_err("it ends early").is_of_writer
+            failed.expect_err("the writer is too short").is_of_writer
         };
         let mut short = [0; 20_000];
         assert!(is_of_writer(&patch, &mut &mut short[..]));
         let buffered = &mut io::BufWriter::with_capacity(new.len(), &mut short[..]);
-        assert!(is_of_writer(&patch, buffered), "it is noticed at the end");
+        assert!(is_of_writer(&patch, buffered), "the error appears when the buffer is flushed");
         assert!(!is_of_writer(&patch[..patch.len() / 2], &mut io::sink()));
     }
 
-    /// The newer version may start with bytes from elsewhere, so an entry may only seek.
+    /// The newer version may start with bytes from the end of the older one, so an entry may only seek.
     #[test]
-    fn patch_handles_swapped_halves() {
+    fn patch_of_swapped_halves_is_applied() {
         let [old, _] = versions();
         let blocks: Vec<&[u8]> = old.chunks(20).collect();
         for new in
@@ -376,13 +374,13 @@ mod tests {
         assert_eq!(apply(&bomb), too_many);
         // Entries after the last byte are not read.
         assert_eq!(apply(&patch_of([[1_000, 0, 0]].into_iter().chain(nothing), 1_000)), Ok(()));
-        let another_size = Err("the patch makes another size".to_owned());
+        let another_size = Err("the patch does not produce a file of the expected size".to_owned());
         for entry in
             [[1_001, 0, 0], [0, 1_001, 0], [1 << 63 | 1, 0, 0], [500, 1 << 63 | 1, 0], [u64::MAX, 2, 0]]
         {
             assert_eq!(apply(&patch_of([entry].into_iter(), 1_000)), another_size, "{entry:?}");
         }
-        assert!(apply(&patch_of([[999, 0, 0]].into_iter(), 1_000)).is_err(), "a byte is missing");
+        assert!(apply(&patch_of([[999, 0, 0]].into_iter(), 1_000)).is_err(), "the file lacks a byte");
     }
 
     #[test]
@@ -416,7 +414,7 @@ mod tests {
         }
     }
 
-    /// The output never exceeds the size of the file, for any input from a sender.
+    /// The output never exceeds the size of the file, whatever patch a sender provides.
     #[test]
     fn corrupted_patches_fail_or_stay_within_the_size() {
         let [old, new] = versions();
@@ -429,7 +427,7 @@ mod tests {
         for _ in 0..2_000 {
             let mut changed = patch.clone();
             for _ in 0..=next(3) {
-                // Most changes are made in the header, which contains the lengths.
+                // Half of the changes affect the header, which contains the lengths.
                 let at = if next(2) == 0 { next(32) } else { next(patch.len()) };
                 changed[at] ^= 1 << next(8);
             }

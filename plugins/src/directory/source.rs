@@ -16,14 +16,14 @@ use super::{PARTS, patches, shown};
 /// The number of bytes of a file read at a time.
 const PIECE: usize = 64 * 1_024;
 
-/// The files of a directory as they were when it was read. The module documentation has an example.
+/// The files of a directory at the time when it was read. The module documentation has an example.
 #[derive(Debug)]
 pub struct DirectorySource {
     files: Vec<SourceFile>,
     totals: Totals,
     patches: Vec<Patch>,
     open: Option<(u32, File)>,
-    /// The reason why a file could not be read, which made a transfer fail.
+    /// The reason why a file could not be read; set when a transfer fails because of it.
     pub error: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl DirectorySource {
     /// are skipped.
     ///
     /// # Errors
-    /// A [`DirectoryError`]. Symbolic links are errors too, because they may lead outside of the directory.
+    /// Returns a [`DirectoryError`]. Symbolic links are errors, because they may lead outside of the directory.
     pub fn read(root: impl AsRef<Path>) -> Result<Self, DirectoryError> {
         let root = root.as_ref();
         let mut files = Vec::new();
@@ -82,10 +82,10 @@ impl DirectorySource {
 
     /// Creates patches from an older version of the directory, and keeps them in memory.
     ///
-    /// Files above 128 MiB get no patch. Both versions of a file are in memory while its patch is created.
+    /// Files above 128 MiB get no patch. While a patch is created, both versions of the file are in memory.
     ///
     /// # Errors
-    /// See [`read`](Self::read).
+    /// Returns the errors of [`read`](Self::read).
     pub fn add_previous(&mut self, root: impl AsRef<Path>) -> Result<(), DirectoryError> {
         let previous = Self::read(root)?;
         for (number, file) in (0..).zip(&self.files) {
@@ -143,7 +143,7 @@ impl SourceFile {
 }
 
 impl SourceFile {
-    /// Creates the patch from this version to another.
+    /// Creates the patch from this version to `other`.
     fn patch_to(&self, other: &Self) -> io::Result<Vec<u8>> {
         patches::make(&fs::read(&self.file)?, &fs::read(&other.file)?)
     }
@@ -159,7 +159,7 @@ fn relative(root: &Path, file: &Path) -> Option<String> {
 /// Opens a file unless it is a link.
 fn open(path: &Path) -> io::Result<File> {
     if !fs::symlink_metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file any more"));
+        return Err(io::Error::other("the path is no longer a file"));
     }
     File::open(path)
 }

@@ -1,4 +1,4 @@
-//! The usage of a receiving directory, across all transfers.
+//! The disk usage of a receiving directory, across all transfers.
 
 use std::fs;
 use std::io;
@@ -8,8 +8,8 @@ use std::vec;
 
 use super::PARTS;
 
-/// The limits of a receiving directory. All files count, including those that existed before and partial
-/// files of earlier attempts.
+/// The limits of a receiving directory. Files from before the transfers and partial files of earlier attempts count
+/// too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectoryLimits {
     /// The maximum number of files.
@@ -94,7 +94,7 @@ impl Usage {
         Ok(())
     }
 
-    /// Adds partial files, which may be removed if they exceed a limit.
+    /// Adds partial files, which can be removed if they exceed a limit.
     pub(super) fn add_parts(&mut self, parts: &Path) -> io::Result<()> {
         for entry in fs::read_dir(parts)? {
             let found = entry?.metadata()?;
@@ -150,7 +150,7 @@ impl Usage {
         self.files = self.files.saturating_sub(1);
     }
 
-    /// Adds files left by a transfer, regardless of the limit.
+    /// Adds partial files that a transfer has left, regardless of the limit.
     pub(super) const fn leave(&mut self, files: u32) {
         self.files = self.files.saturating_add(files);
     }

@@ -85,7 +85,7 @@ impl core::fmt::Display for Reason {
             Self::BadMessage => "a message is malformed or does not match the request",
             Self::TooLong => "a reply exceeds the maximum message length",
             Self::TimedOut => "no answer arrived in time",
-            Self::Other(code) => return write!(f, "the unknown reason {code}"),
+            Self::Other(code) => return write!(f, "a reason with the unknown code {code}"),
         })
     }
 }
@@ -109,14 +109,14 @@ impl core::fmt::Display for Failure {
         match self {
             Self::Local(reason) => reason.fmt(f),
             Self::Remote(reason) => write!(f, "the remote peer ended the transfer: {reason}"),
-            Self::Disconnected => f.write_str("the connection has ended"),
+            Self::Disconnected => f.write_str("the connection was closed"),
         }
     }
 }
 
 impl core::error::Error for Failure {}
 
-/// The application's storage failed. Only the application knows the details.
+/// The error of an application's storage. Only the application knows the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageError;
 
@@ -142,7 +142,7 @@ pub struct Totals {
 pub struct Progress {
     /// The whole transfer; zero until the first page of the manifest has arrived.
     pub total: Totals,
-    /// The verified files, and all bytes present, including bytes from before that are not verified yet.
+    /// The verified files, and all bytes present, including unverified bytes from earlier attempts.
     pub done: Totals,
     /// The number of complete files that were already present.
     pub unchanged: u32,

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use rakwire::Instant;
 
-/// The maximum unused time that counts as credit.
+/// The maximum time of inactivity that counts as credit.
 const BURST: Duration = Duration::from_millis(100);
 
 /// Decides when the next bytes may be sent.

@@ -1,13 +1,13 @@
-//! Checks the paths of files.
+//! Validates the paths of files.
 
 /// The maximum length of a path, in bytes.
 pub const MAX_PATH: usize = 255;
 
 /// Returns the path if it is allowed, and otherwise `None`.
 ///
-/// An allowed path is relative, UTF-8, and has 1 to [`MAX_PATH`] bytes. Its components are separated by `/`,
-/// and none is empty, `.` or `..`. It has no backslashes, colons or control characters, which some systems
-/// interpret.
+/// An allowed path is relative UTF-8 of 1 to [`MAX_PATH`] bytes. Its components are separated by `/`, and none is
+/// empty, `.` or `..`. The path contains no backslashes, colons or control characters, which have a special meaning
+/// on some systems.
 ///
 /// ```
 /// use rakwire_plugins::files::check_path;

@@ -34,7 +34,7 @@ pub trait Source {
     /// Reads bytes of a file from an offset until the buffer is full. The range is within the file.
     ///
     /// # Errors
-    /// [`StorageError`], which ends the transfer.
+    /// Returns a [`StorageError`], which ends the transfer.
     fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError>;
 
     /// Returns the number of the patch for a file from the older version with a SHA-256 that starts with `base`.
@@ -100,9 +100,9 @@ struct Receiver<const WINDOW: usize> {
     is_progress_due: bool,
     ended: Option<Result<(), Failure>>,
     is_blocked: bool,
-    /// The connection has closed, and the result of the transfer is still to be reported.
+    /// True if the connection is closed and the result of the transfer is not yet reported.
     is_gone: bool,
-    /// The receiver has sent a request since the last transfer ended.
+    /// True if the receiver has sent a request since the last transfer ended.
     is_begun: bool,
 }
 
@@ -137,8 +137,8 @@ impl<const WINDOW: usize> Receiver<WINDOW> {
         if core::mem::take(&mut self.is_progress_due) {
             return Some(SenderEvent::Progress(self.sent));
         }
-        // Reported only after the final message was sent. Otherwise an application that closes the connection
-        // on this event would prevent it.
+        // The end is reported only after the final message was sent. Otherwise an application that closes the
+        // connection on this event would prevent that message.
         if self.failed.is_some() { None } else { self.ended.take().map(SenderEvent::Ended) }
     }
 
@@ -168,7 +168,12 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
     /// Creates a sender that serves no peer yet. Its messages use the default delivery, which is reliable.
     #[must_use]
     pub fn new(source: S) -> Self {
-        const { assert!(BYTES >= MIN_BYTES && WINDOW > 1, "a page of the manifest needs room") };
+        const {
+            assert!(
+                BYTES >= MIN_BYTES && WINDOW > 1,
+                "BYTES must hold a page of the manifest, and the other sizes must be large enough"
+            )
+        };
         Self {
             source,
             peers: BySlot::new(),
@@ -190,8 +195,8 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         self.pacer.bytes_per_second = bytes_per_second;
     }
 
-    /// Starts serving a peer. Requests before this call are refused. Returns false if the connection is in a
-    /// slot beyond `PEERS`.
+    /// Starts to serve a peer; earlier requests from it were refused. Returns false if the connection is in a slot
+    /// beyond `PEERS`.
     pub fn serve(&mut self, id: ConnectionId) -> bool {
         if self.peers.get(id).is_none() && !self.peers.insert(id, Receiver::default()) {
             return false;
@@ -205,7 +210,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         self.peers.iter_mut().for_each(|(_, peer)| peer.is_served = true);
     }
 
-    /// Stops serving a peer and notifies it. Returns false if it was not served.
+    /// Stops serving a peer and notifies it. Returns false if the peer was not served.
     pub fn cancel(&mut self, id: ConnectionId) -> bool {
         let Some(peer) = self.peers.get_mut(id).filter(|peer| peer.is_served) else { return false };
         peer.is_served = false;
@@ -281,7 +286,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
                 break;
             }
         }
-        // A path that exceeds the maximum length fits into no page.
+        // A path above the maximum length fits into no page.
         if writer.is_empty() && first < totals.files { Err(Reason::Storage) } else { Ok(writer.len()) }
     }
 
@@ -367,7 +372,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
     fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
         let mut buffer = [0; BYTES];
         self.peers.iter_mut().for_each(|(_, peer)| peer.is_blocked = false);
-        // Round-robin, so that no receiver starves.
+        // The receivers take turns, so that none of them starves.
         loop {
             let mut ids: heapless::Vec<ConnectionId, PEERS> = heapless::Vec::new();
             ids.extend(self.peers.iter().map(|(id, _)| id));

@@ -19,7 +19,7 @@ const MAX_ENTRY: usize = 1 + MAX_PATH + 8 + DIGEST_LENGTH;
 const PAGE_HEADER: usize = 28;
 /// The length of the longest request, in bytes.
 pub(super) const MAX_REQUEST: usize = 10 + BASE_LENGTH;
-/// The minimum value of the message size limit: a page with the longest entry.
+/// The smallest allowed maximum message size, in bytes: a page with the longest entry.
 pub const MIN_BYTES: usize = PAGE_HEADER + MAX_ENTRY;
 
 const LIST: u8 = 0;
@@ -54,7 +54,7 @@ pub enum Request {
         /// The number of bytes.
         length: u32,
     },
-    /// Requests a patch that makes a file from an older version.
+    /// Requests a patch that produces a file from an older version.
     FindPatch {
         /// The request number, which the reply repeats.
         number: u32,
@@ -178,7 +178,7 @@ pub struct Page<'m> {
     pub number: u32,
     /// The totals of the whole manifest, the same on each page.
     pub totals: Totals,
-    /// The maximum bytes of one request.
+    /// The maximum number of bytes per request.
     pub chunk: u32,
     /// The maximum number of open requests for bytes.
     pub window: u16,
@@ -251,8 +251,8 @@ pub enum Reply<'m> {
         /// The bytes.
         bytes: &'m [u8],
     },
-    /// A patch that produces a file from an older version. It is read like a file, by its number, which is
-    /// above those of the manifest.
+    /// A patch that produces a file from an older version. A patch is read like a file, by a number above the file
+    /// numbers of the manifest.
     Patch {
         /// The number of the request.
         number: u32,

@@ -17,8 +17,8 @@ use crate::bytes;
 /// The minimum interval between two announcements, regardless of how often other members announce changes.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The maximum number of scans for unconnected members per [`CHECK_PERIOD`]. A scan compares all pairs of
-/// members, and any message of a member may require one.
+/// The maximum number of scans for unconnected members per [`CHECK_PERIOD`]. A scan compares all pairs of members,
+/// and every message from a member may require a scan.
 const CHECKS: u8 = 5;
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
@@ -79,7 +79,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
     /// Creates a mesh that consists of this peer alone. `own` is the GUID in its configuration.
     #[must_use]
     pub const fn new(own: Guid) -> Self {
-        const { assert!(PEERS <= MAX_PEERS, "a mesh has 64 other members at most") };
+        const { assert!(PEERS <= MAX_PEERS, "PEERS must be at most 64") };
         Self {
             own,
             graph: ConnectionGraph::new(),
@@ -109,9 +109,9 @@ impl<const PEERS: usize> Mesh<PEERS> {
         &self.graph
     }
 
-    /// Returns the next peer to connect to.
+    /// Returns the next peer to which the application should connect.
     ///
-    /// The mesh observes the outcome of the attempt itself. If it fails, the mesh returns the peer again,
+    /// The mesh observes the outcome of the attempt itself. If the attempt fails, the mesh returns the peer again,
     /// with another address if other members report several.
     pub fn poll_connect(&mut self) -> Option<Target> {
         let (target, attempts) = self.targets.poll_due().filter(|_| !self.is_leaving)?;
@@ -174,8 +174,8 @@ impl<const PEERS: usize> Mesh<PEERS> {
         }
     }
 
-    /// Returns the next member that another member is connected to, but that this peer could not reach in
-    /// time. Each is returned once.
+    /// Returns the next member that this peer could not reach in time although another member is connected to it.
+    /// Each such member is returned once.
     pub fn poll_unreachable(&mut self) -> Option<Guid> {
         self.targets.poll_unreachable()
     }
@@ -236,8 +236,8 @@ impl<const PEERS: usize> Mesh<PEERS> {
         self.check_soon(now);
     }
 
-    /// Adopts the epoch of another member if its founder has the lower GUID. If neither peer is a member yet,
-    /// the peer with the lower GUID starts an epoch.
+    /// Adopts the epoch of another member if the founder of that epoch has a lower GUID than the founder of the own
+    /// epoch. If neither peer is a member yet, the peer with the lower GUID starts an epoch.
     fn merge_epoch(&mut self, now: Instant, from: Guid, announcement: &Announcement<PEERS>) {
         let membership = match (self.membership, announcement.joined) {
             (None, None) if self.own < from => Membership::founder(now, self.own),
@@ -254,7 +254,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
         self.announce_again();
     }
 
-    /// Scans for unconnected members, immediately or, if the scans of this period are used up, later.
+    /// Scans for unconnected members immediately, or later if this period has no scans left.
     fn check_soon(&mut self, now: Instant) {
         if now >= self.looks.1 {
             self.looks = (CHECKS, now + CHECK_PERIOD);
@@ -269,7 +269,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
         self.look_for_peers(now);
     }
 
-    /// Records the members that others are connected to and this peer is not. Peers that are not members,
+    /// Records the members to which other members are connected and this peer is not. Peers that are not members,
     /// such as clients and web pages, are ignored, because they may not accept connections.
     fn look_for_peers(&mut self, now: Instant) {
         let address =

@@ -19,7 +19,7 @@ pub const GRAPH_IDS: [u8; 3] =
 /// The value for an unknown round-trip time, as in C++ RakNet.
 pub const UNKNOWN_PING: u16 = u16::MAX;
 
-/// The maximum number of connections per sent message. More are split into several messages.
+/// The maximum number of connections per sent message. Longer lists are split into several messages.
 const ENTRIES: usize = 16;
 
 /// The maximum length of a received message in bytes.
@@ -36,13 +36,13 @@ pub struct GraphStats {
     pub over_capacity: u64,
 }
 
-/// A connection that another peer was notified of.
+/// A connection of this peer that was announced to another peer.
 #[derive(Clone, Copy, Debug)]
 struct Announced {
     id: ConnectionId,
     address: SocketAddr,
     guid: Guid,
-    /// The connection timed out.
+    /// True if the connection timed out.
     is_lost: bool,
 }
 
@@ -86,7 +86,7 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
         self.nodes.iter().any(|(_, node)| node.guid == guid)
     }
 
-    /// Returns the connections that a connected peer reports.
+    /// Returns the connections that a connected peer has reported.
     #[must_use]
     pub fn connections_of(&self, guid: Guid) -> &[RemotePeer] {
         self.nodes.iter().find(|(_, node)| node.guid == guid).map_or(&[], |(_, node)| &node.remotes)
@@ -99,7 +99,7 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
         reports(a, b) || reports(b, a)
     }
 
-    /// Returns the connections that other peers report. A connection reported by both of its peers appears
+    /// Returns the connections that other peers have reported. A connection reported by both of its peers appears
     /// twice.
     pub fn remotes(&self) -> impl Iterator<Item = &RemotePeer> {
         self.nodes.iter().flat_map(|(_, node)| &node.remotes)
@@ -147,7 +147,7 @@ impl<const PEERS: usize> Node<PEERS> {
         self.remotes.push(remote).is_ok()
     }
 
-    /// Sends pending changes to this peer. Returns false if some could not be sent.
+    /// Sends pending changes to this peer. Returns false if some changes could not be sent.
     fn send_changes(&mut self, peers: &[Announced], mut send: impl FnMut(&[u8]) -> bool) -> bool {
         let mut is_sent = true;
         self.announced.retain(|notified| {

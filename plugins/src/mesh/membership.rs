@@ -1,4 +1,4 @@
-//! Join times of members, as numbers on which all members agree without a common clock.
+//! Join times of the members of a mesh, without a common clock.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Known peers without a connection, and the times of the attempts to connect to them.
+//! Known peers without a connection, and the schedule of the attempts to connect to them.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -9,14 +9,14 @@ use rakwire::raknet::Guid;
 
 /// The time after which a peer counts as unreachable if connecting to it fails.
 pub const REACH_TIME: Duration = Duration::from_secs(12);
-/// The time for which a peer that no member reports is still tried, so that the parts of a partitioned mesh
+/// The time for which this peer tries to reach a peer that no member reports, so that the parts of a partitioned mesh
 /// can rejoin.
 pub const MEMORY_TIME: Duration = Duration::from_secs(60);
 
 const SHORT_PAUSE: Duration = Duration::from_secs(4);
 const LONG_PAUSE: Duration = Duration::from_secs(10);
-/// The maximum number of times that a peer's reach time restarts. Without it, a member that alternately
-/// reports and withdraws a peer would make this one retry with the short pause forever.
+/// The maximum number of times that a peer's reach time restarts. Without it, a member that alternately reports and
+/// withdraws a peer would make this peer retry at the short interval forever.
 const RESTARTS: u8 = 4;
 /// The delay of the peer with the higher GUID, so that two peers rarely connect to each other simultaneously.
 const HEAD_START: Duration = Duration::from_secs(2);
@@ -37,13 +37,13 @@ struct Entry {
     next_at: Instant,
     /// True if a member currently reports a connection to it.
     is_reported: bool,
-    /// True if `poll_due` is still to return it.
+    /// True if `poll_due` has not returned the target yet.
     is_due: bool,
     is_out_of_reach: bool,
     is_unreported: bool,
-    /// True if its connection timed out. It may be in another part of a partitioned mesh.
+    /// True if the connection to the target timed out. The target may be in another part of a partitioned mesh.
     is_lost: bool,
-    /// True if it disconnected, and no member reports a connection to it.
+    /// True if the target has disconnected and no member reports a connection to it.
     has_left: bool,
     /// The number of attempts so far.
     attempts: usize,
@@ -51,8 +51,8 @@ struct Entry {
     restarts: u8,
 }
 
-/// Up to `PEERS` targets. Each occupies its slot for a minimum time, which limits how often a member that
-/// invents peers can make this one connect.
+/// Up to `PEERS` targets. Each target occupies its slot for a minimum time. This limits how often a member that
+/// invents peers can make this peer connect.
 #[derive(Debug)]
 pub(super) struct Targets<const PEERS: usize>(Vec<Entry, PEERS>);
 
@@ -83,8 +83,8 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.push(entry).is_ok()
     }
 
-    /// Handles a disconnect. After a lost connection, the peer is tried immediately. A peer that left is tried
-    /// only if another member still reports a connection to it after a while.
+    /// Handles a disconnect. After a timeout, this peer tries to reconnect immediately. After a regular disconnect,
+    /// it tries again only if another member still reports a connection to the peer after a while.
     pub(super) fn on_disconnected(&mut self, now: Instant, own: Guid, target: Target, is_lost: bool) {
         self.learn(now, own, target);
         let Some(entry) = self.find(target.guid) else { return };
@@ -95,8 +95,8 @@ impl<const PEERS: usize> Targets<PEERS> {
         }
     }
 
-    /// Handles a report that a peer has left. The report counts less than a connection loss of this peer.
-    /// Otherwise members could keep the parts of a mesh apart.
+    /// Handles another member's report that a peer has left. A connection timeout that this peer has observed takes
+    /// precedence. Otherwise members could keep the parts of a mesh apart.
     pub(super) fn on_left(&mut self, guid: Guid) {
         if let Some(entry) = self.find(guid) {
             entry.has_left = !entry.is_lost;

@@ -46,7 +46,7 @@ impl<const PEERS: usize> Announcement<PEERS> {
         Ok(writer.finish())
     }
 
-    /// Converts the announcement to another epoch, in which times are later by `by`.
+    /// Converts the announcement to another epoch. All times in that epoch are later by `by` milliseconds.
     pub(super) fn move_to(&mut self, epoch: Epoch, by: i64) {
         let Some((_, joined)) = self.joined else { return };
         self.joined = Some((epoch, joined.saturating_add(by)));

@@ -17,16 +17,16 @@ use crate::bytes;
 
 /// The maximum number of ports of each kind.
 const MAX_PORTS: usize = 64;
-/// The maximum number of attempts that one client may request, and of its forwarded pairs. Twice as many
-/// attempts of others may target it.
+/// The maximum number of attempts that one client may request, and of forwarded pairs per client. Attempts of other
+/// clients may target it up to twice as often.
 const ATTEMPTS_OF_ONE: usize = 4;
 /// The maximum number of queued filter probes.
 const QUEUE: usize = 64;
 /// The number of times that each filter probe is sent.
 const FILTER_PROBES: usize = 3;
 
-/// Returns the maximum number of clients on one host: half of all slots, and at least one. Clients on one
-/// host may claim any identity.
+/// Returns the maximum number of slots per host: half of all slots, rounded up. A host can pretend to be any number of
+/// clients.
 const fn share_of_host(all: usize) -> usize {
     all.div_ceil(2)
 }
@@ -53,8 +53,8 @@ pub struct FacilitatorStats {
     pub refused: u64,
     /// Messages that were malformed or do not belong to a current attempt.
     pub malformed: u64,
-    /// Datagrams that were not forwarded: from unknown senders, above the rate limit, or before both ends
-    /// were known.
+    /// Datagrams that were not forwarded: from unknown senders, above the rate limit, or before the addresses of both
+    /// clients were known.
     pub dropped: u64,
     /// Messages to clients and filter probes that were dropped because a queue was full.
     pub over_capacity: u64,
@@ -125,7 +125,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             sides.find(|side| side.has_probe(punch.number)).map(|side| (punch.number, side))
         });
         let client = side.and_then(|(token, side)| Some((token, self.clients.get_mut(side.id)?, side)));
-        // A probe from another address is forged, and would make other clients send punches there.
+        // A probe from another IP address is forged. Other clients would otherwise send punches to that address.
         let known = client.filter(|(_, client, _)| client.remote.ip() == from.ip());
         let Some((token, client, side)) = known else {
             self.stats.malformed = self.stats.malformed.saturating_add(1);
@@ -145,7 +145,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         self.filter_probes.pop_front()
     }
 
-    /// Returns the destination of a datagram that arrived at a forwarding port; `None` drops it.
+    /// Returns the destination of a datagram that arrived at a forwarding port; `None` if the datagram must be
+    /// dropped.
     pub fn handle_forwarded(
         &mut self,
         now: Instant,
@@ -179,7 +180,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         self.notify(id, Note::Refused { peer, reason });
     }
 
-    /// Builds the message of a note from the current state; `None` if its session no longer exists.
+    /// Builds the message for a note from the current state; `None` if the session of the note no longer exists.
     fn message(&self, id: ConnectionId, note: Note) -> Option<FromFacilitator> {
         let mapped = self.clients.get(id)?.remote;
         Some(match note {
@@ -199,8 +200,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         })
     }
 
-    /// Returns both sides of a session from the view of `id`: its own side, the other side, and true if its
-    /// own side connects.
+    /// Returns both sides of a session: the side of `id`, the other side, and true if the side of `id` connects.
     fn sides_of(&self, session: u64, id: ConnectionId) -> Option<(&Side, &Side, bool)> {
         let pairing = self.pairings.iter().find(|pairing| pairing.session == session && pairing.has(id))?;
         let [connecting, accepting] = pairing.sides();
@@ -208,8 +208,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         Some(if connects { (connecting, accepting, true) } else { (accepting, connecting, false) })
     }
 
-    /// Handles the hello of a client. Sends it its mapped address, and filter probes from a port that it has
-    /// not sent to.
+    /// Handles the hello of a client. Sends the client its mapped address, and filter probes from a port to which it
+    /// has not sent anything.
     fn handle_hello(&mut self, id: ConnectionId) {
         let number = self.number();
         let Some(client) = self.clients.get(id) else { return };
@@ -274,11 +274,11 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             && pairs().filter(|pair| pair.is_of_host(host)).count() < share_of_host(self.forwarding.len())
     }
 
-    /// Creates the side of a client, and requests the probes that it needs.
+    /// Creates the side of a client for an attempt, and requests the probes that the attempt needs.
     ///
-    /// Each probe goes to a port that the client has not used for a long time. Two probes show the port step
-    /// of the router; one is enough if the step is known. A router that uses one address for all destinations
-    /// needs none.
+    /// Each probe goes to the port that the client has used least recently. Two probes show the port step of the
+    /// router; one is enough if the step is known. A router that uses one address for all destinations needs no
+    /// probes.
     fn side(&mut self, id: ConnectionId, guid: Guid) -> Side {
         let host = self.host_of(id);
         // The last port sends the filter probes.
@@ -329,13 +329,13 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         }
     }
 
-    /// Handles a client's report that it is connected to the other. A forwarded pair keeps its port without
-    /// an attempt.
+    /// Handles a client's report that it is connected to the other client. A forwarded pair keeps its port without an
+    /// attempt.
     fn succeed(&mut self, id: ConnectionId, session: u64) {
         self.pairings.retain(|pairing| pairing.session != session || !pairing.has(id));
     }
 
-    /// Handles a client's report that it could not reach the other.
+    /// Handles a client's report that it could not reach the other client.
     fn fail(&mut self, now: Instant, id: ConnectionId, session: u64) {
         let mut pairings = self.pairings.iter_mut();
         let Some(pairing) = pairings.find(|pairing| pairing.session == session && pairing.has(id)) else {
@@ -346,7 +346,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let [a, b] = pairing.sides_mut();
         let side = if a.id == id { a } else { b };
         side.has_failed = true;
-        // The other side may have received a punch, so the attempt continues until that side has failed too.
+        // The other client may have received a punch, so the attempt continues until that client has failed too.
         if !pairing.sides().iter().all(|side| side.has_failed) {
             return;
         }

@@ -15,12 +15,13 @@ pub const FORWARDING_RATE: u32 = 256 << 10;
 /// The time after which an idle pair loses its port.
 pub const FORWARDING_TIME: Duration = Duration::from_secs(30);
 
-/// One end of a forwarded pair.
+/// One client of a forwarded pair.
 #[derive(Clone, Copy, Debug)]
 struct End {
     /// The IP address of the client, as seen on its connection to the facilitator.
     ip: IpAddr,
-    /// The source address of its datagrams; `None` until a punch with the session number has arrived from it.
+    /// The source address of the client's datagrams; `None` before a punch with the session number has arrived from
+    /// it.
     address: Option<SocketAddr>,
 }
 
@@ -28,12 +29,12 @@ struct End {
 #[derive(Debug)]
 pub(super) struct Forwarding {
     session: u64,
-    /// The clients at the two ends.
+    /// The two clients.
     clients: [Guid; 2],
     connecting: End,
     accepting: End,
     used_at: Instant,
-    /// The number of bytes that may currently be forwarded.
+    /// The number of bytes that may be forwarded at the moment.
     room: u32,
 }
 
@@ -74,7 +75,7 @@ impl Forwarding {
         self.used_at + FORWARDING_TIME
     }
 
-    /// Returns the destination of a datagram; `None` drops it.
+    /// Returns the destination of a datagram; `None` if the datagram must be dropped.
     pub(super) fn forward(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Option<SocketAddr> {
         self.learn(from, datagram);
         let to = if self.connecting.address == Some(from) {
@@ -94,7 +95,7 @@ impl Forwarding {
         to
     }
 
-    /// Records the address of an end from a punch with the session number. Only the first one counts, and
+    /// Records the address of a client from a punch with the session number. Only the first such punch counts, and
     /// only if it comes from the client's IP address.
     fn learn(&mut self, from: SocketAddr, datagram: &[u8]) {
         let Ok(Offline::OutOfBand { data, .. }) = Offline::read(&mut Reader::new(datagram)) else { return };

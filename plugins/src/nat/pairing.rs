@@ -1,4 +1,4 @@
-//! Pairs of clients that a facilitator connects.
+//! Attempts to connect pairs of clients with the help of a facilitator.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -12,14 +12,15 @@ use super::wire::{MAX_CANDIDATES, MAX_INTERNAL, Refusal};
 
 /// The time for the routers of both clients to allocate new addresses.
 pub(super) const PROBE_TIME: Duration = Duration::from_millis(500);
-/// The time for which an attempt without a reported result is kept. It is longer than the clients keep trying.
+/// The time for which an attempt without a reported result is kept. It exceeds the time for which the clients keep
+/// trying.
 pub(super) const ATTEMPT_TIME: Duration = Duration::from_secs(12);
 /// The maximum number of notes queued per client. A client that reads nothing fills only its own queue.
 pub(super) const QUEUE: usize = 16;
 /// The number of predicted ports to try for a router that uses a new port for each destination.
 const PREDICTED_PORTS: u16 = 6;
 
-/// A notification for a client. Its content is determined when it is sent.
+/// A notification for a client. The content of the message is determined when it is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Note {
     /// The mapped address of its connection.
@@ -28,11 +29,11 @@ pub(super) enum Note {
     Probe { token: u64, port: u16 },
     /// Confirms that a probe arrived.
     Probed { token: u64, mapped: SocketAddr },
-    /// Requests that the client sends punches.
+    /// Requests that the client starts to send punches.
     Begin { session: u64 },
     /// Announces that the facilitator forwards the datagrams.
     Forwarded { session: u64, port: u16 },
-    /// Reports that there will be no connection.
+    /// Reports that the connection attempt has failed.
     Refused { peer: Guid, reason: Refusal },
 }
 
@@ -40,17 +41,17 @@ pub(super) enum Note {
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) guid: Guid,
-    /// The mapped address of its connection.
+    /// The mapped address of the client's connection.
     pub(super) remote: SocketAddr,
     pub(super) internal: Vec<SocketAddr, MAX_INTERNAL>,
-    /// True if it uses the traversal plugin.
+    /// True if the client uses the traversal plugin.
     pub(super) has_plugin: bool,
-    /// True if its router uses another port for each destination; `None` until a probe has arrived.
+    /// True if the client's router uses another port for each destination; `None` before a probe has arrived.
     pub(super) is_symmetric: Option<bool>,
     pub(super) accepts_unsolicited: bool,
-    /// The port step of its router; `None` until two probes have shown it.
+    /// The port step of the client's router; `None` before two probes have shown it.
     pub(super) step: Option<u16>,
-    /// The index of the facilitator's port for its next probe.
+    /// The index of the facilitator's port for the client's next probe.
     pub(super) next_port: usize,
     pub(super) unsent: Deque<Note, QUEUE>,
 }
@@ -62,11 +63,11 @@ pub(super) struct Side {
     pub(super) guid: Guid,
     /// The host of the client, which is kept after a disconnect.
     pub(super) host: Option<HostPrefix>,
-    /// The tokens of this attempt's probes, and their source addresses. The first one is unused if the step
-    /// is known.
+    /// The tokens of this attempt's probes, and their source addresses. The first entry is unused if the step is
+    /// known.
     pub(super) probes: [(u64, Option<SocketAddr>); 2],
     pub(super) known_step: Option<u16>,
-    /// True if its client requested this attempt.
+    /// True if this client requested the attempt.
     pub(super) has_requested: bool,
     pub(super) has_failed: bool,
 }
@@ -76,8 +77,8 @@ impl Side {
         self.probes.iter().any(|(known, _)| *known == token)
     }
 
-    /// Records the source address of a probe of this side. Returns true if it was new. Probes are repeated,
-    /// so only the first one with a token counts.
+    /// Records the source address of a probe of this side. Returns true if the address is new. Probes are repeated,
+    /// so only the first probe with a token counts.
     pub(super) fn see(&mut self, token: u64, from: SocketAddr) -> bool {
         let probe = self.probes.iter_mut().find(|(known, mapped)| *known == token && mapped.is_none());
         probe.map(|(_, mapped)| *mapped = Some(from)).is_some()
@@ -89,7 +90,7 @@ impl Side {
 
     /// Predicts the external addresses of the next datagrams of this side.
     ///
-    /// If the router assigns ports in steps, they follow the last probed port.
+    /// If the router assigns ports in steps, the predicted ports follow the last probed port.
     fn predicted(&self) -> impl Iterator<Item = SocketAddr> {
         let [_, (_, last)] = self.probes;
         last.zip(self.step()).into_iter().flat_map(|(last, step)| {
@@ -110,7 +111,7 @@ impl Side {
 /// The progress of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Waiting until the routers have allocated new addresses.
+    /// Waits until the routers have allocated new addresses.
     Probing {
         until: Instant,
     },
@@ -141,8 +142,8 @@ impl Pairing {
         [(a, b), (b, a)].contains(&(self.connecting.guid, self.accepting.guid))
     }
 
-    /// Joins the request of `id` for `other` to this attempt if possible, which is as long as `id` cannot know the
-    /// result yet.
+    /// Joins the request of `id` for `other` to this attempt. That is possible until `id` may know the result of the
+    /// attempt.
     pub(super) fn is_joined_by(&mut self, id: ConnectionId, other: Option<ConnectionId>) -> bool {
         let is_probing = matches!(self.phase, Phase::Probing { .. });
         let [a, b] = self.sides_mut();
@@ -158,17 +159,17 @@ impl Pairing {
     }
 }
 
-/// Returns the addresses where `other` may reach a client.
+/// Returns the addresses at which `other` may reach a client.
 ///
-/// These are its mapped address, the predicted ports and the port that its router has opened at that IP address, and
-/// its interfaces if both clients have the same external IP address.
+/// These are the client's mapped address, the predicted ports, and the port that its router has opened at that IP
+/// address. The client's interface addresses are included if both clients have the same external IP address.
 pub(super) fn candidates(client: &Client, side: &Side, other: &Client) -> Vec<SocketAddr, MAX_CANDIDATES> {
     let is_near = client.remote.ip() == other.remote.ip();
     let near = client.internal.iter().filter(|address| is_near && is_private(address.ip())).copied();
     let mapped = client.internal.iter().filter(|address| address.ip() == client.remote.ip()).copied();
     let mut candidates = Vec::new();
-    // Predicted addresses come first and in order, because each datagram of the other side may make its router allocate
-    // a port too.
+    // Predicted addresses come first and in order, because each datagram of the other side may make its router
+    // allocate a port too.
     for address in side.predicted().chain([client.remote]).chain(mapped).chain(near) {
         if !candidates.contains(&address) && candidates.push(address).is_err() {
             break;

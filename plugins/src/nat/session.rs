@@ -1,4 +1,4 @@
-//! One attempt of a client to reach a peer.
+//! One attempt of a client to reach another peer.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -16,10 +16,12 @@ pub const PUNCH_INTERVAL: Duration = Duration::from_millis(100);
 pub const PUNCH_TIME: Duration = Duration::from_secs(2);
 /// The time limit for opening the connection after a punch has arrived.
 pub const CONNECT_TIME: Duration = Duration::from_secs(6);
-/// The maximum number of punches sent at once. A peer queues eight until its driver sends them.
+/// The maximum number of punches sent at once. The peer queues at most eight out-of-band messages until its driver
+/// sends them.
 const BURST: usize = 4;
 const BURST_INTERVAL: Duration = Duration::from_millis(25);
-/// The maximum number of queued acknowledgements. A remote that exceeds it sends more punches than there are addresses.
+/// The maximum number of queued acknowledgements. A remote peer that exceeds it sends more punches than there are
+/// addresses.
 const MAX_ACKS: usize = 4;
 
 /// The state of a session.
@@ -39,7 +41,7 @@ pub(super) struct Session {
     connects: bool,
     candidates: Vec<SocketAddr, MAX_CANDIDATES>,
     acks: Deque<SocketAddr, MAX_ACKS>,
-    /// The address to connect to, until the step is returned.
+    /// The address to connect to, if that step was not returned yet.
     connect_to: Option<SocketAddr>,
     phase: Phase,
     ends_at: Instant,
@@ -77,8 +79,8 @@ impl Session {
         }
     }
 
-    /// Returns true if the peer may use this address. Routers change ports, but source addresses can be forged, so the
-    /// IP address must match a candidate.
+    /// Returns true if the remote peer may use this address. Routers change ports and source addresses can be forged,
+    /// so the IP address must match a candidate.
     pub(super) fn may_be_at(&self, address: SocketAddr) -> bool {
         self.candidates.iter().any(|candidate| candidate.ip() == address.ip())
     }
@@ -87,7 +89,7 @@ impl Session {
     pub(super) fn receive(&mut self, now: Instant, from: SocketAddr, kind: PunchKind) {
         let expected = if self.connects { PunchKind::ToConnecting } else { PunchKind::ToAccepting };
         if kind == expected {
-            // The next punch requests a dropped acknowledgement again.
+            // If the acknowledgement is dropped, the next punch requests it again.
             let _ = self.acks.push_back(from);
         } else if kind != PunchKind::Ack {
             return;
@@ -96,8 +98,8 @@ impl Session {
             self.phase = Phase::Connecting;
             self.ends_at = now + CONNECT_TIME;
             self.connect_to = self.connects.then_some(from);
-            // The accepting side continues only with this address, so that its router accepts datagrams of the other
-            // side.
+            // The accepting side sends further punches only to this address, so that its router accepts datagrams
+            // from the connecting side.
             (self.candidates, self.next) = (Vec::from_iter([from]), 0);
         }
     }
@@ -134,7 +136,7 @@ impl Session {
         let fails = self.phase != Phase::Failed && now >= self.ends_at;
         if fails {
             self.phase = Phase::Failed;
-            // The other side may have received a punch at the last moment and still try to connect.
+            // The other side may have received a punch at the last moment, and may still try to connect.
             self.ends_at = now + CONNECT_TIME + PUNCH_TIME;
         }
         fails
@@ -144,7 +146,7 @@ impl Session {
         self.phase == Phase::Failed
     }
 
-    /// Returns true if the session has failed and the facilitator has not sent the next step.
+    /// Returns true if the session has failed and the facilitator has not sent another step in time.
     pub(super) fn is_abandoned(&self, now: Instant) -> bool {
         self.phase == Phase::Failed && now >= self.ends_at
     }

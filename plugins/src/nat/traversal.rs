@@ -20,7 +20,7 @@ const MAX_PROBES: usize = 4;
 const PROBE_ATTEMPTS: u8 = 10;
 /// The maximum number of queued outcomes and of queued messages.
 const QUEUE: usize = 16;
-/// The maximum number of queued actions. Further punches are skipped and soon due again.
+/// The maximum number of queued actions. Punches beyond it are skipped, and are due again soon.
 const ACTIONS: usize = 32;
 /// The time limit for the answer of the facilitator.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ pub enum Action {
     },
 }
 
-/// The result of an attempt.
+/// The result of an attempt to connect to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The peer is connected.
@@ -58,7 +58,7 @@ pub enum Outcome {
     Failed {
         /// The peer.
         peer: Guid,
-        /// The reason; `None` if the facilitator was lost or has not answered in time.
+        /// The reason; `None` if the connection to the facilitator was lost or it did not answer in time.
         reason: Option<Refusal>,
     },
 }
@@ -70,8 +70,8 @@ pub struct NatType {
     pub mapped: Option<SocketAddr>,
     /// True if the router uses another external port for each destination (a symmetric NAT).
     pub is_symmetric: Option<bool>,
-    /// True if datagrams arrive from addresses to which nothing was sent. True without a router and behind a full-cone
-    /// or restricted NAT.
+    /// True if datagrams arrive from addresses to which this peer has sent nothing. That is the case without a
+    /// router, and behind a full-cone or restricted NAT.
     pub accepts_unsolicited: bool,
 }
 
@@ -82,7 +82,8 @@ pub struct TraversalStats {
     pub malformed: u64,
     /// Out-of-band messages that belong to no attempt.
     pub unexpected: u64,
-    /// Attempts of others, and messages to the facilitator, that were dropped because a queue or table was full.
+    /// Attempts requested by other peers, and messages to the facilitator, that were dropped because a queue or table
+    /// was full.
     pub over_capacity: u64,
 }
 
@@ -92,7 +93,7 @@ pub struct TooMany;
 
 impl core::fmt::Display for TooMany {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("the maximum number of attempts is under way; wait until one has ended")
+        f.write_str("the maximum number of attempts is in progress; wait until one has ended")
     }
 }
 
@@ -113,13 +114,13 @@ struct Link {
     remote: SocketAddr,
 }
 
-/// The traversal plugin, for up to `SESSIONS` concurrent attempts, its own and those of others. The module
+/// The traversal plugin, for up to `SESSIONS` concurrent attempts requested by this peer or by others. The module
 /// documentation has an example.
 #[derive(Debug)]
 pub struct Traversal<const SESSIONS: usize> {
     link: Option<Link>,
     internal: Vec<SocketAddr, MAX_INTERNAL>,
-    /// The external address of the port that the router has opened.
+    /// The external address of the port that the router has opened for the socket.
     mapped: Option<SocketAddr>,
     /// The requested peers, each with the deadline of the facilitator's answer. There is no deadline while the
     /// facilitator is not connected.
@@ -158,8 +159,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         }
     }
 
-    /// Sets which open connection is the facilitator's, and its address. Messages from all other connections are
-    /// rejected until it is closed.
+    /// Sets which open connection leads to the facilitator, and the facilitator's address. Until that connection is
+    /// closed, messages from all other connections are rejected.
     pub fn set_facilitator(&mut self, id: ConnectionId, remote: SocketAddr) {
         self.link = Some(Link { id, remote });
         self.nat_type = NatType::default();
@@ -198,10 +199,10 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     /// Requests a connection to a peer.
     ///
     /// The request is sent once the facilitator is connected, and [`poll_outcome`](Self::poll_outcome) returns the
-    /// result. The peer needs only this plugin.
+    /// result. The requested peer needs only this plugin and a connection to the facilitator.
     ///
     /// # Errors
-    /// [`TooMany`].
+    /// Returns [`TooMany`] if `SESSIONS` attempts are in progress.
     pub fn open(&mut self, peer: Guid) -> Result<(), TooMany> {
         if self.wants(peer) {
             return Ok(());
@@ -224,7 +225,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         self.sessions.iter().any(|session| session.peer == peer)
     }
 
-    /// Returns true if the facilitator knows this peer, so that others can request connections to it.
+    /// Returns true if the facilitator knows this peer, so that other peers can request connections to it.
     #[must_use]
     pub const fn is_registered(&self) -> bool {
         self.link.is_some() && self.nat_type.mapped.is_some()
@@ -247,7 +248,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         self.actions.pop_front()
     }
 
-    /// Handles an out-of-band message; returns false if it does not belong to this plugin.
+    /// Handles an out-of-band message; returns false if the message does not belong to this plugin.
     pub fn handle_out_of_band(&mut self, now: Instant, from: SocketAddr, data: &[u8]) -> bool {
         let Some(punch) = Punch::decode(data) else { return false };
         match punch.kind {
@@ -270,7 +271,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         true
     }
 
-    /// Returns the result of an attempt of this peer or of a peer that requested it. At most sixteen results are
+    /// Returns the result of an attempt that this peer or the remote peer requested. At most sixteen results are
     /// queued.
     pub fn poll_outcome(&mut self) -> Option<Outcome> {
         self.outcomes.pop_front()
@@ -294,7 +295,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     }
 
     fn handle_message(&mut self, now: Instant, link: Link, message: FromFacilitator) {
-        // A link-local address keeps its interface.
+        // A link-local address keeps its interface index.
         let at = |port| {
             let mut address = link.remote;
             address.set_port(port);
@@ -394,8 +395,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     }
 }
 
-/// Sets the interface of a link-local address to the interface of a link-local facilitator. Interface numbers are local
-/// to each machine, and a machine that receives link-local addresses of others is on their link.
+/// Replaces the interface of a link-local address by the interface of a link-local facilitator. Interface indices are
+/// local to each machine, and link-local addresses of other peers are useful only on the same link.
 fn use_interface_of(facilitator: SocketAddr, address: &mut SocketAddr) {
     if let (SocketAddr::V6(own), SocketAddr::V6(other)) = (facilitator, address)
         && own.ip().is_unicast_link_local()

@@ -58,8 +58,8 @@ pub enum FromFacilitator {
         /// The port.
         port: u16,
     },
-    /// 17: confirms a probe with its source address. The first one answers [`FromClient::Hello`]; after it,
-    /// others can request connections to the client.
+    /// 17: confirms a probe with its source address. The first confirmation answers [`FromClient::Hello`]; after it,
+    /// other peers can request connections to the client.
     Probed {
         /// The token of the probe; 0 means the connection itself.
         token: u64,
@@ -74,7 +74,7 @@ pub enum FromFacilitator {
         peer: Guid,
         /// True if this client connects once a punch arrives; if false, the peer connects.
         connects: bool,
-        /// The addresses where the peer may be.
+        /// The addresses at which the peer may be reached.
         candidates: Vec<SocketAddr, MAX_CANDIDATES>,
     },
     /// 19: requests punches to a port at the facilitator's address, which forwards datagrams to the peer.
@@ -88,7 +88,7 @@ pub enum FromFacilitator {
         /// The port.
         port: u16,
     },
-    /// 20: reports that there will be no connection.
+    /// 20: reports that no connection will be opened.
     Refused {
         /// The peer.
         peer: Guid,
@@ -130,7 +130,7 @@ impl core::fmt::Display for Refusal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::NotConnected => "the remote peer is not connected to the facilitator",
-            Self::Busy => "there is no room for another attempt now; try again later",
+            Self::Busy => "too many attempts are in progress; try again later",
             Self::NoPath => "the two peers cannot reach each other, and the facilitator does not forward",
         })
     }
@@ -141,11 +141,11 @@ impl core::fmt::Display for Refusal {
 pub enum PunchKind {
     /// 1: sent by a client to a port of the facilitator, which shows it an external address.
     Probe,
-    /// 2: sent from a port of the facilitator to a client that has not sent to that port.
+    /// 2: sent from a port of the facilitator to a client that has sent nothing to that port.
     FilterProbe,
-    /// 3: sent by the peer that will connect.
+    /// 3: sent by the peer that will connect, to the accepting peer.
     ToAccepting,
-    /// 4: sent by the peer that will accept.
+    /// 4: sent by the accepting peer, to the peer that will connect.
     ToConnecting,
     /// 5: acknowledges a punch.
     Ack,

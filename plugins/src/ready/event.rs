@@ -9,9 +9,9 @@ use super::wire::{EventId, Message, Status};
 pub(super) struct Remote {
     pub(super) received: Status,
     sent: Status,
-    /// A request for its status is pending.
+    /// True if the peer's status must still be requested.
     asks: bool,
-    /// It has requested our status.
+    /// True if the peer has requested this peer's status.
     is_requested: bool,
 }
 
@@ -19,11 +19,11 @@ pub(super) struct Remote {
 pub(super) struct Event<const PEERS: usize> {
     pub(super) id: EventId,
     pub(super) status: Status,
-    /// Connections that open later are also awaited.
+    /// True if connections that open later are awaited too.
     pub(super) waits_for_all: bool,
     pub(super) remotes: BySlot<Remote, PEERS>,
     was_completed: bool,
-    /// The event was completed and `poll_completed` has yet to return it.
+    /// True if the event was completed and `poll_completed` has not returned it yet.
     pub(super) is_unreported: bool,
 }
 
@@ -53,7 +53,7 @@ impl<const PEERS: usize> Event<PEERS> {
         self.on_change();
     }
 
-    /// Waits for a peer; returns false if its slot is beyond the table.
+    /// Waits for a peer; returns false if the peer's slot is beyond the table.
     pub(super) fn wait_for(&mut self, id: ConnectionId) -> bool {
         if self.remotes.get(id).is_some() {
             return true;
@@ -71,7 +71,7 @@ impl<const PEERS: usize> Event<PEERS> {
         is_gone
     }
 
-    /// Handles a message of a peer; returns false if the peer is not awaited.
+    /// Handles a message from a peer; returns false if the peer is not awaited.
     pub(super) fn on_message(&mut self, id: ConnectionId, message: Message) -> bool {
         let Some(remote) = self.remotes.get_mut(id) else { return false };
         match message {
@@ -83,7 +83,7 @@ impl<const PEERS: usize> Event<PEERS> {
         true
     }
 
-    /// Changes set to all-set when no remote is unset, and back when one is.
+    /// Switches this peer between `Set` and `AllSet`, depending on whether all awaited peers are ready.
     fn on_change(&mut self) {
         let any_unset = self.remotes.iter().any(|(_, remote)| remote.received == Status::Unset);
         match self.status {

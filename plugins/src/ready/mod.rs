@@ -1,8 +1,9 @@
 //! Ready events: several peers agree that all of them are ready.
 //!
 //! Each peer reports when it is ready for an event, such as the start of a round, and names the peers that it waits
-//! for. The event is completed at a peer when it is ready, all peers that it waits for are ready, and each of them has
-//! found the same for its own peers. The messages are those of RakNet's ready event plugin: `docs/plugins/ready.md`.
+//! for. The event is completed at a peer when three conditions hold. The peer is ready, all peers that it waits for
+//! are ready, and each of them reports that all of its own awaited peers are ready. The messages are those of
+//! RakNet's ready event plugin: `docs/plugins/ready.md`.
 //!
 //! ```
 //! use rakwire::endpoint::PluginHost;
@@ -39,13 +40,13 @@ use crate::bytes;
 
 pub use self::wire::{EventId, LENGTH, MESSAGE_IDS, Message, Status};
 
-/// The error when the maximum number of events exists: remove one, or create the plugin for more.
+/// The error for an event beyond the maximum number: remove an event, or create the plugin with a larger `EVENTS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyEvents;
 
 impl core::fmt::Display for TooManyEvents {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("there is no room for another event; remove one first")
+        f.write_str("the maximum number of events exists; remove one, or increase EVENTS")
     }
 }
 
@@ -80,18 +81,18 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         Self::with_delivery(Delivery::RELIABLE_ORDERED)
     }
 
-    /// Creates a plugin that sends its messages with another delivery. It should be reliable and ordered, because a
-    /// status that arrives after a later one would replace it.
+    /// Creates a plugin that sends its messages with another delivery. The delivery should be reliable and ordered;
+    /// otherwise an outdated status may replace a newer one.
     #[must_use]
     pub const fn with_delivery(delivery: Delivery) -> Self {
         let stats = ReadyStats { malformed: 0, unexpected: 0, over_capacity: 0 };
         Self { events: Vec::new(), connected: BySlot::new(), delivery, stats }
     }
 
-    /// Sets whether this peer is ready for an event. It has no effect once the event was forced.
+    /// Sets whether this peer is ready for an event. It has no effect after [`force`](Self::force).
     ///
     /// # Errors
-    /// [`TooManyEvents`] if the event is new.
+    /// Returns [`TooManyEvents`] if the event is new and the maximum is reached.
     pub fn set(&mut self, event: EventId, is_ready: bool) -> Result<(), TooManyEvents> {
         self.create(event)?.set(is_ready);
         Ok(())
@@ -100,17 +101,17 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
     /// Completes an event here and at all awaited peers, even if some are not ready.
     ///
     /// # Errors
-    /// [`TooManyEvents`] if the event is new.
+    /// Returns [`TooManyEvents`] if the event is new and the maximum is reached.
     pub fn force(&mut self, event: EventId) -> Result<(), TooManyEvents> {
         self.create(event)?.force();
         Ok(())
     }
 
-    /// Waits for a peer, which should wait for this one too. Returns false if the connection is in a slot beyond
+    /// Waits for a peer, which should also wait for this peer. Returns false if the connection is in a slot beyond
     /// `PEERS`.
     ///
     /// # Errors
-    /// [`TooManyEvents`] if the event is new.
+    /// Returns [`TooManyEvents`] if the event is new and the maximum is reached.
     pub fn wait_for(&mut self, event: EventId, id: ConnectionId) -> Result<bool, TooManyEvents> {
         Ok(self.create(event)?.wait_for(id))
     }
@@ -118,7 +119,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
     /// Waits for all connected peers, and for those that connect later.
     ///
     /// # Errors
-    /// [`TooManyEvents`] if the event is new.
+    /// Returns [`TooManyEvents`] if the event is new and the maximum is reached.
     pub fn wait_for_all(&mut self, event: EventId) -> Result<(), TooManyEvents> {
         self.create(event)?;
         let Some(event) = self.events.iter_mut().find(|other| other.id == event) else { return Ok(()) };
@@ -129,7 +130,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         Ok(())
     }
 
-    /// Stops waiting for a peer; returns false if it was not awaited.
+    /// Stops waiting for a peer; returns false if the peer was not awaited.
     pub fn stop_waiting_for(&mut self, event: EventId, id: ConnectionId) -> bool {
         self.find_mut(event).is_some_and(|event| event.stop_waiting_for(id))
     }
@@ -146,7 +147,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         self.find(event).map(|event| event.status)
     }
 
-    /// Returns the status that a remote peer has reported for an event; `None` if it is not awaited.
+    /// Returns the status that a remote peer has reported for an event; `None` if the peer is not awaited.
     #[must_use]
     pub fn status_of(&self, event: EventId, id: ConnectionId) -> Option<Status> {
         self.find(event)?.remotes.get(id).map(|remote| remote.received)
@@ -154,14 +155,14 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
 
     /// Returns true if the event is completed.
     ///
-    /// This peer and all peers that it waits for are ready, and all of them have reported that they found the same.
+    /// That is the case if this peer and all peers that it waits for are ready, and all of those report the same.
     #[must_use]
     pub fn is_completed(&self, event: EventId) -> bool {
         self.find(event).is_some_and(Event::is_completed)
     }
 
-    /// Returns true if some peers have found that all are ready and others have not yet. From then on, players should
-    /// no longer be able to withdraw.
+    /// Returns true if some peers have found that all peers are ready and others have not yet. From then on, the
+    /// application should no longer let players withdraw.
     #[must_use]
     pub fn is_completing(&self, event: EventId) -> bool {
         self.find(event).is_some_and(Event::is_completing)
@@ -169,8 +170,8 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
 
     /// Returns an event that was completed since the last call.
     ///
-    /// An event that is no longer completed, because a peer has withdrawn or joined late, is returned again at its next
-    /// completion.
+    /// An event may become incomplete again, because a peer withdraws or joins late. It is then returned again at its
+    /// next completion.
     pub fn poll_completed(&mut self) -> Option<EventId> {
         let event = self.events.iter_mut().find(|event| event.is_unreported)?;
         event.is_unreported = false;

@@ -7,12 +7,12 @@ pub struct EventId(pub i32);
 /// The status of a peer for an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
-    /// It is not ready.
+    /// The peer is not ready.
     #[default]
     Unset,
-    /// It is ready.
+    /// The peer is ready.
     Set,
-    /// It is ready, and so are all peers that it waits for.
+    /// The peer is ready, and so are all peers that it waits for.
     AllSet,
     /// The event is completed, even if some peers are not ready.
     ForceAllSet,
@@ -33,7 +33,7 @@ const ALL_SET: u8 = 70;
 const QUERY: u8 = 71;
 const FORCE_ALL_SET: u8 = 76;
 
-/// The ids of these messages.
+/// The message ids of ready events.
 pub const MESSAGE_IDS: [u8; 5] = [SET, UNSET, ALL_SET, QUERY, FORCE_ALL_SET];
 /// The length of a message, in bytes.
 pub const LENGTH: usize = 5;
@@ -53,7 +53,7 @@ impl Message {
         [id, a, b, c, d]
     }
 
-    /// Decodes a message; returns `None` if the id is not one of these.
+    /// Decodes a message; returns `None` if its id is not one of [`MESSAGE_IDS`].
     #[must_use]
     pub const fn decode(bytes: [u8; LENGTH]) -> Option<(Self, EventId)> {
         let [id, a, b, c, d] = bytes;

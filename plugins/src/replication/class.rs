@@ -43,7 +43,7 @@ impl Field {
         signed(to.wrapping_sub(from), self.bits)
     }
 
-    /// Returns true if the short form leads from one value to another.
+    /// Returns true if the short form suffices to get from one value to the other.
     pub(super) fn is_short(self, from: u32, to: u32) -> bool {
         let half = (1_i64 << self.short) >> 1;
         (-half..half).contains(&self.difference(from, to))

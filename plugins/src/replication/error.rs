@@ -37,8 +37,8 @@ pub enum SpawnError {
 impl core::fmt::Display for SpawnError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::BadClass => "there is no such class, or it has another number of fields",
-            Self::TooMany => "there is no room for another entity; despawn one first",
+            Self::BadClass => "there is no such class, or it has a different number of fields",
+            Self::TooMany => "the maximum number of entities exists; despawn one, or choose a higher maximum",
         })
     }
 }

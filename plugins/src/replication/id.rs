@@ -1,7 +1,7 @@
 //! The identifiers of entities.
 
-/// The id of an entity, which is the same at all peers. The authority assigns it. An id is reused after its
-/// index was used 65,536 times.
+/// The id of an entity, assigned by the authority and the same at all peers. The id recurs after 65,536 further
+/// entities at the same index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NetworkId {
     pub(super) index: u16,

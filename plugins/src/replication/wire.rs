@@ -17,7 +17,7 @@ pub(super) const ACKNOWLEDGEMENT: u8 = 0;
 pub(super) const STATE: u8 = 1;
 /// The second byte of a message with the fingerprint of a client's classes.
 pub(super) const CLASSES: u8 = 2;
-/// The tick number of the message with the fingerprint of an authority's classes; updates never have it.
+/// The tick number of the message with the fingerprint of an authority's classes; no update has this number.
 const NO_TICK: u32 = 0;
 /// The length of a message before its records, in bytes.
 pub(super) const HEADER: usize = 5;
@@ -128,7 +128,7 @@ impl Record {
             Self::Delta(changes) => {
                 let fields = class.fields.iter().zip(changes).take(covered(changes));
                 let bits: usize = fields.map(|(field, change)| change_bits(*field, *change)).sum();
-                // The last covered field has always changed, so it has no flag.
+                // The last covered field has always changed, so it needs no flag.
                 gamma_bits(covered(changes)) + bits
             }
             Self::Full(_) => FULL_BITS + class.bits(),
@@ -143,7 +143,7 @@ impl Record {
             Self::Delta(changes) => {
                 let last = covered(changes);
                 for (number, ((bits, field), change)) in (1..).zip(places.zip(changes)).take(last) {
-                    // The last covered field has always changed, so it has no flag.
+                    // The last covered field has always changed, so it needs no flag.
                     *bits = (change_bits(*field, *change) - usize::from(number == last)) as u16;
                 }
                 Some(gamma_bits(last) as u16 + 1)

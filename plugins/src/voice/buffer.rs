@@ -7,14 +7,14 @@ use rakwire::Instant;
 
 use super::wire::Header;
 
-/// The number of arrivals from which jitter is measured: the last 1.3 s at 20 ms a frame.
+/// The number of recent arrivals from which jitter is measured: 1.3 s at 20 ms per frame.
 const HISTORY: usize = 64;
-/// The number of those arrivals that may be later than the delay of the buffer.
+/// The number of those arrivals that may exceed the delay of the buffer.
 const TOLERATED: usize = 2;
-/// The maximum number of consecutive frames that are concealed. After that, the next frame that has arrived
-/// is played; if there is none, the speaker counts as silent.
+/// The maximum number of consecutive frames that are concealed. After them, the next frame that has arrived is
+/// played; if there is none, the speaker counts as silent.
 const MAX_GAP: u8 = 5;
-/// The number of frames for which the buffer must be fuller than needed before one is skipped.
+/// The number of frames for which the buffer must be fuller than necessary before a frame is skipped.
 const SURPLUS_FRAMES: u8 = 50;
 
 /// The frame to play next.
@@ -22,7 +22,7 @@ const SURPLUS_FRAMES: u8 = 50;
 pub enum Playback<'b> {
     /// A frame.
     Frame(&'b [u8]),
-    /// A frame is missing: the decoder conceals it from the frames before.
+    /// A frame is missing: the decoder conceals it, based on the frames before it.
     Concealed,
     /// The speaker is silent, or its first frames are still delayed.
     Silence,
@@ -61,18 +61,17 @@ struct Frame<const BYTES: usize> {
 pub(super) struct Buffer<const FRAMES: usize, const BYTES: usize> {
     /// Frames, each at its number modulo `FRAMES`.
     frames: [Option<Frame<BYTES>>; FRAMES],
-    /// The last frame returned.
+    /// The last frame that was returned.
     played: Vec<u8, BYTES>,
     phase: Phase,
     /// The number of the next frame due.
     next: u16,
-    /// The highest number that has arrived.
+    /// The highest frame number that has arrived.
     highest: u16,
-    /// The time at which frame `first` would have arrived if it had been as fast as the fastest frame of this
-    /// talk spurt.
+    /// The time at which frame `first` would have arrived at the speed of the fastest frame of this talk spurt.
     quickest: Instant,
     first: u16,
-    /// The delays of arrivals after the fastest one, in microseconds.
+    /// The delays of recent arrivals relative to the fastest one, in microseconds.
     lateness: HistoryBuf<u32, HISTORY>,
     /// The number of consecutive missing frames.
     gap: u8,
@@ -83,7 +82,7 @@ pub(super) struct Buffer<const FRAMES: usize, const BYTES: usize> {
 
 impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
     pub(super) const fn new() -> Self {
-        const { assert!(FRAMES >= 2 && FRAMES <= 1 << 12, "a buffer has 2 to 4,096 frames") };
+        const { assert!(FRAMES >= 2 && FRAMES <= 1 << 12, "FRAMES must be 2 to 4,096") };
         Self {
             frames: [const { None }; FRAMES],
             played: Vec::new(),
@@ -128,7 +127,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
             return;
         }
         if header.is_first {
-            // The delay of the first frame after a pause does not depend on the network alone.
+            // The first frame after a pause is not delayed by the network alone.
             (self.first, self.quickest) = (header.number, now);
         }
         self.observe(now, header.number, frame_time);
@@ -140,7 +139,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         }
     }
 
-    /// Starts a talk spurt, because the speaker was silent or the buffered frames are too old.
+    /// Starts a talk spurt: the speaker was silent, or the buffered frames are too old.
     fn begin(&mut self, now: Instant, number: u16, frame_time: Duration, max_delay: Duration) {
         self.frames.fill(None);
         (self.next, self.highest, self.first, self.quickest) = (number, number, number, now);
@@ -148,10 +147,10 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         self.phase = Phase::Filling(now + self.delay(frame_time, max_delay));
     }
 
-    /// Measures how late a frame is compared with the fastest one of this talk spurt.
+    /// Measures the delay of a frame relative to the fastest frame of this talk spurt.
     fn observe(&mut self, now: Instant, number: u16, frame_time: Duration) {
         let since = number.wrapping_sub(self.first);
-        // A frame from before the first is no reference for those after it.
+        // A frame from before the first frame is no reference for later frames.
         if since >= 1 << 15 {
             return;
         }
@@ -163,7 +162,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
                 Instant::from_micros(self.quickest.as_micros().saturating_sub(micros(early).into()));
         }
         self.lateness.write(micros(late));
-        // The first number is advanced, so that frame numbers do not overflow against it.
+        // The first number advances, so that the difference to later frame numbers does not overflow.
         if since >= 1 << 10 {
             self.quickest = self.quickest + frame_time * u32::from(since);
             self.first = number;
@@ -172,8 +171,8 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
 
     /// Returns the delay of the first frame.
     ///
-    /// It is half a frame, plus the spread between the earliest arrival and all but the latest ones. A
-    /// constant delay of all arrivals comes from the speaker's clock or another path, and does not count.
+    /// The delay is half a frame, plus the spread between the earliest arrival and all but the latest ones. A delay
+    /// common to all arrivals comes from the speaker's clock or another path, and does not count.
     pub(super) fn delay(&self, frame_time: Duration, max_delay: Duration) -> Duration {
         let mut latest = [0_u32; TOLERATED + 1];
         let earliest = self.lateness.as_slice().iter().min().copied().unwrap_or(0);
@@ -190,7 +189,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         (Duration::from_micros(latest.into()) + frame_time / 2).min(all)
     }
 
-    /// Returns the next frame, which is due now.
+    /// Returns the frame that is due now.
     pub(super) fn play(&mut self, now: Instant, frame_time: Duration, max_delay: Duration) -> Playback<'_> {
         match self.phase {
             Phase::Silent => return Playback::Silence,
@@ -223,7 +222,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         };
     }
 
-    /// Returns the number of the next frame that has arrived, starting at the one that is due.
+    /// Returns the number of the next frame that has arrived, at or after the frame that is due.
     fn next_present(&self) -> Option<u16> {
         let numbers = (0..self.waiting()).map(|ahead| self.next.wrapping_add(ahead));
         let mut present = numbers.filter(|number| {
@@ -238,7 +237,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         place.take_if(|frame| frame.header.number == self.next)
     }
 
-    /// Handles a missing frame. If later ones have arrived it is lost; otherwise the buffer waits for it.
+    /// Handles a missing frame. If later frames have arrived, the frame is lost; otherwise the buffer waits for it.
     fn conceal(&mut self) -> Playback<'_> {
         if self.waiting() > 0 {
             self.next = self.next.wrapping_add(1);
@@ -252,7 +251,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         Playback::Concealed
     }
 
-    /// Returns the number of frames from the one that is due to the last that has arrived, inclusive.
+    /// Returns the number of frames from the frame that is due to the last one that has arrived, inclusive.
     fn waiting(&self) -> u16 {
         let ahead = self.highest.wrapping_sub(self.next);
         if ahead < 1 << 15 { ahead + 1 } else { 0 }

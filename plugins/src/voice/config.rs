@@ -8,13 +8,13 @@ use rakwire::raknet::Channel;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VoiceConfig {
-    /// The message id, in the range of applications: 134 or above.
+    /// The message id, in the range for applications: 134 or above.
     pub id: u8,
-    /// The ordering channel, which should carry no other sequenced messages. Default: 31.
+    /// The ordering channel of the frames. Other sequenced messages should not use it. Default: 31.
     pub channel: Channel,
     /// The duration of a frame. Default: 20 ms, as usual for Opus.
     pub frame_time: Duration,
-    /// The maximum time by which a buffer delays frames. Default: 200 ms; with more, people talk over each
+    /// The maximum time by which a buffer delays frames. Default: 200 ms; a longer delay makes people talk over each
     /// other.
     pub max_delay: Duration,
 }
@@ -32,15 +32,15 @@ impl VoiceConfig {
     }
 }
 
-/// The reason why a frame is not sent.
+/// The reason why a frame was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TalkError {
-    /// It has no bytes.
+    /// The frame has no bytes.
     Empty,
-    /// It has more bytes than the plugin supports.
+    /// The frame exceeds the maximum length of the plugin.
     TooLong,
-    /// The queue is full because the driver has not run; this frame is dropped.
+    /// The queue is full because the driver has not run, and the frame is dropped.
     Full,
 }
 

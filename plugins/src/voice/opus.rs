@@ -4,13 +4,13 @@ use opus_rs::{Application, OpusDecoder, OpusEncoder};
 
 use super::buffer::Playback;
 
-/// The sample rate of the one channel, in Hz.
+/// The sample rate of the single channel, in Hz.
 pub const SAMPLE_RATE: u32 = 48_000;
 /// Samples in a frame of 20 ms.
 pub const FRAME_SAMPLES: usize = 960;
 /// The maximum length of a frame in bytes, at the highest of [`BIT_RATES`].
 pub const MAX_FRAME: usize = 320;
-/// The supported bit rates for speech, in bits per second: intelligible at 8,000, good at 24,000.
+/// The supported bit rates for speech, in bits per second. Speech is intelligible at 8,000 and good at 24,000.
 pub const BIT_RATES: core::ops::RangeInclusive<u32> = 6_000..=64_000;
 
 /// The reason why a codec or a frame could not be created.
@@ -26,7 +26,9 @@ pub enum OpusError {
 impl core::fmt::Display for OpusError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::BitRate => write!(f, "use {} to {} bits a second", BIT_RATES.start(), BIT_RATES.end()),
+            Self::BitRate => {
+                write!(f, "choose a rate from {} to {} bits per second", BIT_RATES.start(), BIT_RATES.end())
+            }
             Self::Codec(reason) => write!(f, "Opus fails: {reason}"),
         }
     }
@@ -55,11 +57,11 @@ impl core::error::Error for OpusError {}
 pub struct Encoder(OpusEncoder);
 
 impl Encoder {
-    /// Creates a speech encoder with a bit rate out of [`BIT_RATES`]. All its frames have the same length: 1/400 of the
-    /// bit rate, in bytes.
+    /// Creates a speech encoder with a bit rate within [`BIT_RATES`]. All its frames have the same length: 1/400 of
+    /// the bit rate, in bytes.
     ///
     /// # Errors
-    /// [`OpusError::BitRate`].
+    /// Returns [`OpusError::BitRate`] for another bit rate.
     pub fn new(bits_per_second: u32) -> Result<Self, OpusError> {
         if !BIT_RATES.contains(&bits_per_second) {
             return Err(OpusError::BitRate);
@@ -67,7 +69,7 @@ impl Encoder {
         let mut encoder =
             OpusEncoder::new(SAMPLE_RATE as i32, 1, Application::Voip).map_err(OpusError::Codec)?;
         encoder.bitrate_bps = bits_per_second as i32;
-        // With a constant length, even sealed frames reveal nothing about the speech to an observer.
+        // At a constant frame length, the length of encrypted frames reveals nothing about the speech.
         encoder.use_cbr = true;
         Ok(Self(encoder))
     }
@@ -75,14 +77,14 @@ impl Encoder {
     /// Encodes 20 ms of samples between -1 and 1 for [`Voice::talk`](super::Voice::talk).
     ///
     /// # Errors
-    /// [`OpusError::Codec`], for example if samples are not numbers.
+    /// Returns [`OpusError::Codec`], for example if a sample is not a number.
     pub fn encode<'b>(
         &mut self,
         samples: &[f32; FRAME_SAMPLES],
         buffer: &'b mut [u8; MAX_FRAME],
     ) -> Result<&'b [u8], OpusError> {
         let length = self.0.encode(samples, FRAME_SAMPLES, buffer).map_err(OpusError::Codec)?;
-        buffer.get(..length).ok_or(OpusError::Codec("a frame that is longer than its buffer"))
+        buffer.get(..length).ok_or(OpusError::Codec("the encoded frame exceeds the buffer"))
     }
 }
 
@@ -103,7 +105,7 @@ impl Decoder {
     /// Creates a decoder without history.
     ///
     /// # Errors
-    /// [`OpusError::Codec`].
+    /// Returns [`OpusError::Codec`] if the codec cannot be created.
     pub fn new() -> Result<Self, OpusError> {
         let decoder = OpusDecoder::new(SAMPLE_RATE as i32, 1).map_err(OpusError::Codec)?;
         Ok(Self { decoder, malformed: 0 })

@@ -14,7 +14,8 @@ use crate::bytes;
 
 /// The maximum number of frames queued until the driver runs.
 const UNSENT: usize = 4;
-/// The maximum length of a message. It fits into one datagram at the smallest MTU, or into two on a secure connection.
+/// The maximum length of a message, in bytes. A message fits into one datagram at the smallest MTU, or into two on a
+/// secure connection.
 const MAX_MESSAGE: usize = 512;
 
 /// Counters of the plugin.
@@ -34,9 +35,9 @@ pub struct VoiceStats {
 #[derive(Debug)]
 struct Other<const FRAMES: usize, const BYTES: usize> {
     buffer: Buffer<FRAMES, BYTES>,
-    /// It receives the frames of this peer.
+    /// True if the peer receives the frames of this peer.
     hears: bool,
-    /// Its frames are dropped.
+    /// True if the frames of the peer are dropped.
     is_muted: bool,
 }
 
@@ -48,7 +49,8 @@ struct Unsent<const BYTES: usize> {
 
 /// The voice plugin, for up to `PEERS` connections.
 ///
-/// Each has a buffer of `FRAMES` frames of up to `BYTES` bytes, at most 508. The module documentation has an example.
+/// Each connection has a buffer of `FRAMES` frames of up to `BYTES` bytes, at most 508. The module documentation has
+/// an example.
 #[derive(Debug)]
 pub struct Voice<const PEERS: usize, const FRAMES: usize, const BYTES: usize> {
     config: VoiceConfig,
@@ -64,7 +66,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
     /// Creates a plugin that plays all peers and sends to all peers.
     #[must_use]
     pub const fn new(config: VoiceConfig) -> Self {
-        const { assert!(BYTES + HEADER_LEN <= MAX_MESSAGE, "a frame has 508 bytes at most") };
+        const { assert!(BYTES + HEADER_LEN <= MAX_MESSAGE, "BYTES must be at most 508") };
         Self {
             config,
             others: BySlot::new(),
@@ -76,22 +78,22 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
         }
     }
 
-    /// Sends a frame. Call it once per frame time during speech, and run the driver afterwards. It does nothing while
-    /// this peer is muted.
+    /// Sends a frame. Call it once per frame time during speech, and run the driver afterwards. While this peer is
+    /// muted, nothing is sent.
     ///
     /// # Errors
-    /// A [`TalkError`].
+    /// Returns a [`TalkError`] if the frame is empty or too long, or the queue is full.
     pub fn talk(&mut self, frame: &[u8]) -> Result<(), TalkError> {
         self.push(frame, false)
     }
 
     /// Sends the last frame of a talk spurt, for example when the key is released or the voice detector turns off.
     ///
-    /// The receivers then play it to its end and wait for no further frames. Without it they notice the end after five
-    /// frames.
+    /// The receivers then play the talk spurt to its end and wait for no further frames. Without this call, they
+    /// detect the end after five missing frames.
     ///
     /// # Errors
-    /// A [`TalkError`].
+    /// Returns the errors of [`talk`](Self::talk).
     pub fn talk_last(&mut self, frame: &[u8]) -> Result<(), TalkError> {
         self.push(frame, true)
     }
@@ -105,13 +107,13 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
             return Ok(());
         }
         let header = Header { number: self.number, is_first: !self.is_talking, is_last };
-        // The receivers conceal a dropped frame, because its number is missing.
+        // The number of a dropped frame is skipped, so that the receivers conceal the frame.
         self.number = self.number.wrapping_add(1);
         self.is_talking = !is_last;
         self.unsent.push_back(Unsent { header, frame }).map_err(|_| TalkError::Full)
     }
 
-    /// Sets whether this peer is muted, so that none of its frames are sent.
+    /// Mutes this peer, so that it sends no frames, or unmutes it.
     pub const fn set_muted(&mut self, is_muted: bool) {
         self.is_muted = is_muted;
         if is_muted {
@@ -119,14 +121,14 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
         }
     }
 
-    /// Sets whether frames of a remote peer are dropped; returns false if there is no such connection.
+    /// Drops the frames of a remote peer, or stops dropping them; returns false if there is no such connection.
     pub fn mute(&mut self, id: ConnectionId, is_muted: bool) -> bool {
         let other = self.others.get_mut(id);
         other.map(|other| (other.is_muted, other.buffer) = (is_muted, Buffer::new())).is_some()
     }
 
-    /// Sets whether a remote peer receives the frames of this one, for teams or proximity chat. Returns false if there
-    /// is no such connection.
+    /// Sets whether a remote peer receives the frames of this peer, for teams or proximity chat. Returns false if
+    /// there is no such connection.
     pub fn set_listener(&mut self, id: ConnectionId, hears: bool) -> bool {
         self.others.get_mut(id).map(|other| other.hears = hears).is_some()
     }
@@ -136,7 +138,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
         self.others.iter().filter(|(_, other)| !other.buffer.is_silent()).map(|(id, _)| id)
     }
 
-    /// Returns the frame to play of a speaker; call it once per frame time.
+    /// Returns a speaker's frame that is due; call it once per frame time.
     pub fn play(&mut self, now: Instant, id: ConnectionId) -> Playback<'_> {
         let VoiceConfig { frame_time, max_delay, .. } = self.config;
         match self.others.get_mut(id) {
@@ -205,7 +207,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Plugin<RakNet>
         let delivery = self.delivery();
         while let Some(Unsent { header, frame }) = self.unsent.pop_front() {
             let mut message = Vec::<u8, MAX_MESSAGE>::new();
-            // This cannot fail, because an assertion checks that both fit.
+            // This cannot fail: the assertion in `new` ensures that header and frame fit.
             let _ = message.extend_from_slice(&header.encode(self.config.id));
             let _ = message.extend_from_slice(&frame);
             for (id, _) in self.others.iter().filter(|(_, other)| other.hears) {

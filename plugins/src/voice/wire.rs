@@ -10,9 +10,9 @@ const LAST: u8 = 2;
 pub struct Header {
     /// The number of the frame, which wraps around from 65,535 to 0.
     pub number: u16,
-    /// It starts a talk spurt: no frame before it is missing.
+    /// True if the frame starts a talk spurt: frames before it are not missing.
     pub is_first: bool,
-    /// It ends a talk spurt: no frame follows it for a while.
+    /// True if the frame ends a talk spurt: no frame follows it immediately.
     pub is_last: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Remote calls, in both protocols where they differ.
+//! Remote calls, over both protocols where the protocol makes a difference.
 
 use core::task::Poll;
 use core::time::Duration;
@@ -45,7 +45,7 @@ function!(Moved, "moved", u8, ());
 function!(Nameless, "", (), ());
 function!(Long, "a name of 65 bytes, which is one more than the names of functions have", (), ());
 
-/// The power with which a ball is thrown.
+/// The strength of a throw.
 #[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 enum Power {
     Weak,
@@ -146,9 +146,9 @@ type Client = RemoteCalls<RakNet, (), 1, 4, 128>;
 
 fn server() -> Calls {
     let mut calls = Calls::new(Game::default());
-    calls.register::<Add, Add>().expect("room");
-    calls.register::<Shout, Shout>().expect("room");
-    calls.register::<Sum, Sum>().expect("room");
+    calls.register::<Add, Add>().expect("enough space");
+    calls.register::<Shout, Shout>().expect("enough space");
+    calls.register::<Sum, Sum>().expect("enough space");
     calls
 }
 
@@ -162,7 +162,7 @@ fn transmit(calls: &mut dyn Plugin<RakNet>, now: Instant) -> Vec<Vec<u8>> {
     sender.bytes()
 }
 
-/// Exchanges messages until none are left.
+/// Exchanges messages until both queues are empty.
 fn exchange(client: &mut Client, server: &mut Calls, id: ConnectionId) {
     loop {
         let requests = transmit(client, Instant::ZERO);
@@ -182,9 +182,9 @@ fn call(
     a: u32,
     b: u32,
 ) -> Result<u32, CallFailure> {
-    let call = client.call::<Add>(id, &(a, b), TIMEOUT, ORDERED).expect("room");
+    let call = client.call::<Add>(id, &(a, b), TIMEOUT, ORDERED).expect("enough space");
     exchange(client, server, id);
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!((finished.id, client.poll_finished().is_none()), (call, true));
     finished.answer::<Add>()
 }
@@ -196,7 +196,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 #[test]
 fn message_encoding_matches_the_vectors() {
     let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("../vectors/calls.json")).expect("it is JSON");
+        serde_json::from_str(include_str!("../vectors/calls.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 7);
     for vector in vectors {
         let text = |name: &str| vector[name].as_str().unwrap_or_default();
@@ -214,7 +214,7 @@ fn message_encoding_matches_the_vectors() {
             _ => Message::Refusal { number, refusal: Refusal::Unknown },
         };
         let mut buffer = [0; 64];
-        let length = message.encode(&mut buffer).expect("room");
+        let length = message.encode(&mut buffer).expect("enough space");
         assert_eq!((&buffer[..length], Message::decode(&expected)), (&expected[..], Some(message)));
     }
 }
@@ -230,9 +230,9 @@ fn call_returns_the_answer_of_the_function() {
     );
     assert_eq!((server.stats().calls, server.stats().refused), (2, 1));
     // The answer borrows text from the context of the handler.
-    client.call::<Shout>(id, &Text::new("hey"), TIMEOUT, ORDERED).expect("room");
+    client.call::<Shout>(id, &Text::new("hey"), TIMEOUT, ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!(finished.answer::<Shout>().map(|text| format!("{text}")), Ok("HEY".repeat(10)));
     assert_eq!(client.open_calls(), 0);
 }
@@ -247,13 +247,13 @@ fn unregistered_or_forbidden_calls_do_not_run() {
     assert!(server.unregister::<Add>() && !server.unregister::<Add>());
     assert_eq!(call(&mut client, &mut server, id, 2, 3), Err(CallFailure::Refused(Refusal::Unknown)));
     assert_eq!((server.context.log.len(), server.stats().calls, server.stats().refused), (0, 0, 2));
-    // A signal with the name of a function does not run the function, and vice versa.
-    server.register::<Add, Add>().expect("room");
-    server.connect::<Moved, First>(0).expect("room");
-    client.signal::<Add>(id, &(1, 2), ORDERED).expect("room");
-    client.call::<Moved>(id, &1, TIMEOUT, ORDERED).expect("room");
+    // Neither side may use a function as a signal or a signal as a function.
+    server.register::<Add, Add>().expect("enough space");
+    server.connect::<Moved, First>(0).expect("a free slot");
+    client.signal::<Add>(id, &(1, 2), ORDERED).expect("enough space");
+    client.call::<Moved>(id, &1, TIMEOUT, ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!(finished.answer::<Moved>(), Err(CallFailure::Refused(Refusal::Unknown)));
     assert_eq!(server.context.log.len(), 0);
 }
@@ -262,12 +262,12 @@ fn unregistered_or_forbidden_calls_do_not_run() {
 fn calls_with_malformed_arguments_do_not_run() {
     let id = connections::<RakNet>(1)[0];
     let mut server = server();
-    // A list with a length field above the maximum of any message.
+    // A list with a length field that exceeds every possible message.
     let bombs: [(&str, &[u8]); 3] = [("add", &[]), ("sum", &[0xFF; 5]), ("shout", &[0x07, 0xFF, 0xFF])];
     for (number, (name, arguments)) in (0..).zip(bombs) {
         let mut buffer = [0; 64];
         let call = Message::Call { number, name: name.as_bytes(), arguments };
-        let length = call.encode(&mut buffer).expect("room");
+        let length = call.encode(&mut buffer).expect("enough space");
         receive(&mut server, id, &buffer[..length]);
         let answers = transmit(&mut server, Instant::ZERO);
         let refused = Message::Refusal { number, refusal: Refusal::BadArguments };
@@ -280,9 +280,9 @@ fn calls_with_malformed_arguments_do_not_run() {
 fn an_answer_longer_than_the_maximum_is_refused() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
-    client.call::<Shout>(id, &Text::new("fifteen letters"), TIMEOUT, ORDERED).expect("room");
+    client.call::<Shout>(id, &Text::new("fifteen letters"), TIMEOUT, ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!(finished.answer::<Shout>().err(), Some(CallFailure::Refused(Refusal::AnswerTooLong)));
     let text = "x".repeat(200);
     let refused = client.call::<Shout>(id, &Text::new(text.as_str()), TIMEOUT, ORDERED);
@@ -292,20 +292,20 @@ fn an_answer_longer_than_the_maximum_is_refused() {
     assert_eq!((server.stats().malformed, client.open_calls()), (1, 0));
 }
 
-/// An answer that the connection can never send is replaced by a refusal, and every loss is counted.
+/// If the connection can never send an answer, a refusal is sent instead. Every lost answer is counted.
 #[test]
 fn unsendable_answers_are_counted_and_refused() {
     let (mut client, mut server) = (Client::new(()), server());
     let id = connections::<RakNet>(1)[0];
     let call = |client: &mut Client, server: &mut Calls| {
-        client.call::<Shout>(id, &Text::new("a word"), TIMEOUT, ORDERED).expect("room");
+        client.call::<Shout>(id, &Text::new("a word"), TIMEOUT, ORDERED).expect("enough space");
         let requests = transmit(client, Instant::ZERO);
         requests.iter().for_each(|message| receive(server, id, message));
     };
     call(&mut client, &mut server);
     let mut sender = Collector::new();
     sender.longest = 40;
-    // The first attempt fails; the second one is the refusal.
+    // The first attempt sends the answer and fails; the second one sends the refusal.
     for _ in 0..2 {
         Plugin::<RakNet>::update(&mut server, Instant::ZERO, &mut sender);
     }
@@ -313,24 +313,24 @@ fn unsendable_answers_are_counted_and_refused() {
     let finished = client.poll_finished().expect("it is refused");
     assert_eq!(finished.answer::<Shout>(), Err(CallFailure::Refused(Refusal::AnswerTooLong)));
     assert_eq!(server.stats().unsent, 1);
-    // A peer that has disconnected gets neither the answer nor its refusal.
+    // A peer that has disconnected receives neither the answer nor a refusal.
     call(&mut client, &mut server);
     sender.gone = Some(id);
-    server.signal::<Moved>(id, &1, ORDERED).expect("room");
+    server.signal::<Moved>(id, &1, ORDERED).expect("enough space");
     Plugin::<RakNet>::update(&mut server, Instant::ZERO, &mut sender);
     let plugin: &dyn Plugin<RakNet> = &server;
     assert_eq!((plugin.poll_timeout(), server.stats().unsent), (None, 3));
 }
 
-/// Arguments of an application type, and an answer, on a channel other than the default one.
+/// Application types as arguments and answer, on a channel other than the default.
 #[test]
 fn derived_types_can_be_arguments_on_any_channel() {
     let (mut client, mut server) = (Client::new(()), server());
-    server.register::<Throw, Throw>().expect("room");
+    server.register::<Throw, Throw>().expect("enough space");
     let id = connections::<RakNet>(1)[0];
     let delivery = Delivery { channel: Channel::new(3).expect("there are 32"), ..ORDERED };
     let shot = Shot { at: (3, -4), power: Power::Charged(7), name: Text::new("curve") };
-    client.call::<Throw>(id, &shot, TIMEOUT, delivery).expect("room");
+    client.call::<Throw>(id, &shot, TIMEOUT, delivery).expect("enough space");
     let mut sender = Collector::new();
     Plugin::<RakNet>::update(&mut client, Instant::ZERO, &mut sender);
     for (_, bytes, sent_by) in sender.messages.drain(..) {
@@ -342,7 +342,7 @@ fn derived_types_can_be_arguments_on_any_channel() {
         assert_eq!(sent_by, delivery, "the answer travels as the call did");
         Plugin::<RakNet>::on_message(&mut client, Instant::ZERO, id, sent_by, &&bytes[..]);
     }
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!(finished.answer::<Throw>(), Ok(Hit { distance: 25, is_deadly: true }));
     assert_eq!(server.context.log, ["curve"]);
 }
@@ -352,16 +352,16 @@ fn a_call_without_an_answer_ends_at_its_timeout_or_the_disconnect() {
     let ids = connections::<RakNet>(2);
     let mut client = Client::new(());
     let start = Instant::from_micros(5);
-    let late = client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).expect("room");
-    let lost = client.call::<Add>(ids[1], &(1, 2), TIMEOUT, ORDERED).expect("room");
+    let late = client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).expect("enough space");
+    let lost = client.call::<Add>(ids[1], &(1, 2), TIMEOUT, ORDERED).expect("enough space");
     let sent = transmit(&mut client, start);
     let plugin: &mut dyn Plugin<RakNet> = &mut client;
     assert_eq!(plugin.poll_timeout(), Some(start + TIMEOUT));
     plugin.on_disconnected(start, ids[1], DisconnectReason::Lost);
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!((finished.id, finished.answer::<Add>()), (lost, Err(CallFailure::Disconnected)));
     transmit(&mut client, start + TIMEOUT);
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!((finished.id, finished.answer::<Add>()), (late, Err(CallFailure::TimedOut)));
     // The answer arrives late.
     let mut server = server();
@@ -375,10 +375,10 @@ fn a_call_without_an_answer_ends_at_its_timeout_or_the_disconnect() {
 fn cancelled_call_is_not_sent_or_its_answer_is_ignored() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
-    let first = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
+    let first = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("enough space");
     assert!(client.cancel(first) && !client.cancel(first));
-    assert!(transmit(&mut client, Instant::ZERO).is_empty(), "it was not on its way yet");
-    let second = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
+    assert!(transmit(&mut client, Instant::ZERO).is_empty(), "the call was never sent");
+    let second = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("enough space");
     let sent = transmit(&mut client, Instant::ZERO);
     assert!(client.cancel(second));
     receive(&mut server, id, &sent[0]);
@@ -387,7 +387,7 @@ fn cancelled_call_is_not_sent_or_its_answer_is_ignored() {
     assert_eq!(client.stats().unexpected, 1);
 }
 
-/// Steers to a side by an angle, and answers with the angle that many times.
+/// Steers to the left or right by an angle. The answer consists of `angle` copies of the angle.
 fn steer(
     game: &mut Game,
     _: ConnectionId,
@@ -400,7 +400,7 @@ fn steer(
     if is_left { Ok(()) } else { Err(Refusal::Failed(7)) }
 }
 
-/// Functions and signals with bit streams have the same messages and limits as those in Rabbit.
+/// Functions and signals with bit streams use the same messages and limits as those with Rabbit values.
 #[test]
 fn bit_streams_work_as_arguments() {
     let id = connections::<RakNet>(1)[0];
@@ -416,9 +416,9 @@ fn bit_streams_work_as_arguments() {
         }
     };
     let mut call = |server: &mut Calls, is_left, angle| {
-        client.call_bits(id, "steer", arguments(is_left, angle), TIMEOUT, ORDERED).expect("room");
+        client.call_bits(id, "steer", arguments(is_left, angle), TIMEOUT, ORDERED).expect("enough space");
         exchange(&mut client, server, id);
-        let finished = client.poll_finished().expect("it has ended");
+        let finished = client.poll_finished().expect("the call has finished");
         finished.answer_bits().map(|mut answer| (answer.read::<u16>(), answer.remaining()))
     };
     let refused = |refusal| Err(CallFailure::Refused(refusal));
@@ -429,11 +429,11 @@ fn bit_streams_work_as_arguments() {
     assert_eq!(call(&mut server, true, 3), refused(Refusal::Forbidden));
     server.context.muted = None;
     assert_eq!(server.context.log, ["left 3", "right 3", "left 100"]);
-    client.signal_bits(id, "steered", arguments(true, 5), ORDERED).expect("room");
-    client.call_bits(id, "steer", |_| Ok(()), TIMEOUT, ORDERED).expect("room");
+    client.signal_bits(id, "steered", arguments(true, 5), ORDERED).expect("enough space");
+    client.call_bits(id, "steer", |_| Ok(()), TIMEOUT, ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
     assert_eq!(server.context.log[3..], ["left 5"]);
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!(finished.answer_bits().err(), Some(CallFailure::Refused(Refusal::BadArguments)));
     assert!(server.unregister_name("steer") && !server.unregister_name("steer"));
     let too_long = |writer: &mut BitStreamWriter<'_>| (0..200).try_for_each(|_| writer.write(1_u8));
@@ -443,14 +443,16 @@ fn bit_streams_work_as_arguments() {
         assert_eq!(called, Err(CallError::BadName));
         assert_eq!(client.signal_bits(id, name, |_| Ok(()), ORDERED), Err(CallError::BadName));
     }
-    client.call_bits(id, &"x".repeat(MAX_NAME), |_| Ok(()), TIMEOUT, ORDERED).expect("as long as may be");
+    client
+        .call_bits(id, &"x".repeat(MAX_NAME), |_| Ok(()), TIMEOUT, ORDERED)
+        .expect("a name of the maximum length");
 }
 
 #[test]
 fn only_the_called_peer_can_answer() {
     let ids = connections::<RakNet>(2);
     let (mut client, mut server) = (Client::new(()), server());
-    client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).expect("room");
+    client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).expect("enough space");
     let sent = transmit(&mut client, Instant::ZERO);
     receive(&mut server, ids[0], &sent[0]);
     let answer = transmit(&mut server, Instant::ZERO);
@@ -459,19 +461,19 @@ fn only_the_called_peer_can_answer() {
     receive(&mut client, ids[0], &answer[0]);
     receive(&mut client, ids[0], &answer[0]);
     assert_eq!((client.open_calls(), client.stats().unexpected), (0, 2), "once");
-    assert_eq!(client.poll_finished().expect("it has ended").answer::<Add>(), Ok(3));
+    assert_eq!(client.poll_finished().expect("the call has finished").answer::<Add>(), Ok(3));
 }
 
 #[test]
 fn answer_of_another_type_is_rejected() {
     let id = connections::<RakNet>(1)[0];
     let mut client = Client::new(());
-    client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
+    client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("enough space");
     transmit(&mut client, Instant::ZERO);
     let mut buffer = [0; 16];
-    let length = Message::Answer { number: 0, answer: &[] }.encode(&mut buffer).expect("room");
+    let length = Message::Answer { number: 0, answer: &[] }.encode(&mut buffer).expect("enough space");
     receive(&mut client, id, &buffer[..length]);
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!(finished.answer::<Add>(), Err(CallFailure::BadAnswer));
 }
 
@@ -479,16 +481,16 @@ fn answer_of_another_type_is_rejected() {
 fn signals_reach_all_handlers_in_order() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
-    server.connect::<Moved, Second>(5).expect("room");
-    server.connect::<Moved, Third>(-1).expect("room");
-    server.connect::<Moved, First>(9).expect("room");
+    server.connect::<Moved, Second>(5).expect("a free slot");
+    server.connect::<Moved, Third>(-1).expect("a free slot");
+    server.connect::<Moved, First>(9).expect("a free slot");
     assert_eq!(server.connect::<Moved, First>(9), Err(RegisterError::Full));
-    client.signal::<Moved>(id, &3, ORDERED).expect("room");
+    client.signal::<Moved>(id, &3, ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
     assert_eq!(server.context.log, ["First 3", "Second 3", "Third 3"]);
     server.context.log.clear();
     server.context.muted = Some(id);
-    client.signal::<Moved>(id, &4, ORDERED).expect("room");
+    client.signal::<Moved>(id, &4, ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
     assert_eq!(server.context.log, ["First 4", "Third 4"]);
     assert_eq!((server.stats().signals, server.stats().refused), (2, 1));
@@ -518,7 +520,7 @@ fn names_are_checked_at_registration() {
     assert_eq!(calls.register::<Moved, Nothing>(), Err(RegisterError::NameTaken));
 }
 
-/// Callers that do not read their answers do not block the answers of others.
+/// Callers that do not read their answers do not block answers to other callers.
 #[test]
 fn answers_of_the_caller_with_most_answers_are_dropped_first() {
     let ids = connections::<RakNet>(3);
@@ -534,19 +536,19 @@ fn answers_of_the_caller_with_most_answers_are_dropped_first() {
     let plugin: &mut dyn Plugin<RakNet> = &mut server;
     plugin.update(Instant::ZERO, &mut sender);
     let to = |id| sender.messages.iter().filter(|(to, ..)| *to == id).count();
-    // Three answers, two refusals, and the notice of the dropped answer.
+    // Three answers, two refusals, and the notification of the dropped answer.
     assert_eq!((to(ids[0]) + to(ids[1]), to(ids[2])), (6, 1));
 }
 
-/// Delivers `count` calls of `add` with 1 + 2.
+/// Delivers `count` calls of `add` with the arguments 1 and 2.
 fn receive_calls(server: &mut Calls, from: ConnectionId, count: usize) {
     let mut buffer = [0; 64];
     let call = Message::Call { number: 9, name: b"add", arguments: &[0x04, 0x20, 0x00] };
-    let length = call.encode(&mut buffer).expect("room");
+    let length = call.encode(&mut buffer).expect("enough space");
     (0..count).for_each(|_| receive(server, from, &buffer[..length]));
 }
 
-/// Answers for a caller that reads none leave the slots for those of others, and take no further memory.
+/// Answers for a caller that reads none occupy only its own slots, and take no further memory.
 #[test]
 fn call_flood_is_limited_per_caller() {
     let ids = connections::<RakNet>(2);
@@ -560,11 +562,11 @@ fn call_flood_is_limited_per_caller() {
     plugin.update(Instant::ZERO, &mut sender);
     assert_eq!(sender.messages.iter().map(|(to, ..)| *to).collect::<Vec<_>>(), [ids[1]]);
     plugin.on_disconnected(Instant::ZERO, ids[0], DisconnectReason::Lost);
-    assert_eq!(plugin.poll_timeout(), None, "its answers are gone with it");
+    assert_eq!(plugin.poll_timeout(), None, "the caller's answers were dropped with its connection");
 }
 
-/// Refusals for a caller that reads none leave the slots for those of others, so none of their calls times
-/// out.
+/// Refusals for a caller that reads none occupy only its own slots. Calls of other callers are therefore answered or
+/// refused before they time out.
 #[test]
 fn a_call_flood_does_not_drop_refusals_of_other_callers() {
     let ids = connections::<RakNet>(2);
@@ -577,15 +579,15 @@ fn a_call_flood_does_not_drop_refusals_of_other_callers() {
     assert_eq!(sender.messages.iter().map(|(to, ..)| *to).collect::<Vec<_>>(), [ids[1]; 3]);
 }
 
-/// No time passes: each call gets an answer or an immediate refusal.
+/// Without any time passing, each call gets an answer or a refusal.
 #[test]
 fn concurrent_calls_beyond_the_limit_are_refused_at_once() {
     type Many<C> = RemoteCalls<RakNet, C, 6, 16, 128>;
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Many::new(()), Many::new(Game::default()));
-    server.register::<Add, Add>().expect("room");
+    server.register::<Add, Add>().expect("enough space");
     for _ in 0..16 {
-        client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
+        client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("enough space");
     }
     transmit(&mut client, Instant::ZERO).iter().for_each(|call| receive(&mut server, id, call));
     transmit(&mut server, Instant::ZERO).iter().for_each(|answer| receive(&mut client, id, answer));
@@ -601,7 +603,7 @@ fn concurrent_calls_beyond_the_limit_are_refused_at_once() {
     assert_eq!((server.stats().calls, server.stats().busy), (8, 8));
 }
 
-/// A caller is notified if its answer was dropped for that of another one.
+/// A caller is notified if its answer was dropped to free a slot for another caller.
 #[test]
 fn dropped_answer_is_reported_to_its_caller() {
     let ids = connections::<RakNet>(3);
@@ -609,7 +611,7 @@ fn dropped_answer_is_reported_to_its_caller() {
     let mut buffer = [0; 64];
     for (number, id) in [(1, ids[0]), (2, ids[0]), (3, ids[1]), (4, ids[1]), (5, ids[2])] {
         let call = Message::Call { number, name: b"add", arguments: &[0x04, 0x20, 0x00] };
-        let length = call.encode(&mut buffer).expect("room");
+        let length = call.encode(&mut buffer).expect("enough space");
         receive(&mut server, id, &buffer[..length]);
     }
     let mut sender = Collector::new();
@@ -621,10 +623,10 @@ fn dropped_answer_is_reported_to_its_caller() {
             matches!(Message::decode(bytes), Some(Message::Refusal { refusal: Refusal::AnswerDropped, .. }))
         })
         .collect();
-    assert_eq!((sender.messages.len(), dropped.len()), (5, 1), "every call has an end");
+    assert_eq!((sender.messages.len(), dropped.len()), (5, 1), "every call gets an answer or a refusal");
 }
 
-/// Keeps the pending calls with their arguments.
+/// Stores the pending calls with their arguments.
 #[derive(Default)]
 struct Queries(Vec<(PendingCall, (u32, u32))>);
 
@@ -643,10 +645,10 @@ impl DeferredHandler<Self, Queries> for Add {
 fn deferred_calls_of_one_caller_occupy_at_most_half_of_the_slots() {
     let ids = connections::<RakNet>(2);
     let mut server = RemoteCalls::<RakNet, Queries, 2, 4, 128>::new(Queries::default());
-    server.register_deferred::<Add, Add>().expect("room");
+    server.register_deferred::<Add, Add>().expect("enough space");
     let mut client = Client::new(());
     for number in 0..4 {
-        client.call::<Add>(ids[0], &(number, 1), TIMEOUT, ORDERED).expect("room");
+        client.call::<Add>(ids[0], &(number, 1), TIMEOUT, ORDERED).expect("enough space");
     }
     transmit(&mut client, Instant::ZERO).iter().for_each(|call| receive(&mut server, ids[0], call));
     let refusals = transmit(&mut server, Instant::ZERO);
@@ -656,14 +658,14 @@ fn deferred_calls_of_one_caller_occupy_at_most_half_of_the_slots() {
     let [(one, (a, b)), (other, _)] = server.context.0[..] else { panic!("two") };
     assert_eq!(one.caller(), ids[0]);
     assert!(server.answer::<Add>(one, &(a + b)) && server.refuse(other, Refusal::Failed(7)));
-    assert!(!server.answer::<Add>(one, &0), "it was answered");
+    assert!(!server.answer::<Add>(one, &0), "the call was already answered");
     transmit(&mut server, Instant::ZERO).iter().for_each(|answer| receive(&mut client, ids[0], answer));
     let ends: Vec<_> = std::iter::from_fn(|| client.poll_finished()).map(|end| end.answer::<Add>()).collect();
     let busy = Err(CallFailure::Refused(Refusal::Busy));
     assert_eq!(ends, [busy, busy, Ok(1), Err(CallFailure::Refused(Refusal::Failed(7)))]);
 
-    // The closing of a connection ends its calls.
-    client.call::<Add>(ids[0], &(1, 1), TIMEOUT, ORDERED).expect("room");
+    // Closing the connection finishes its calls.
+    client.call::<Add>(ids[0], &(1, 1), TIMEOUT, ORDERED).expect("enough space");
     transmit(&mut client, Instant::ZERO).iter().for_each(|call| receive(&mut server, ids[0], call));
     let (pending, _) = server.context.0[2];
     Plugin::<RakNet>::on_disconnected(&mut server, Instant::ZERO, ids[0], DisconnectReason::Lost);
@@ -674,15 +676,17 @@ fn deferred_calls_of_one_caller_occupy_at_most_half_of_the_slots() {
 fn claimed_call_is_returned_only_by_poll_call() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
-    let mine = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
-    let other = client.call::<Add>(id, &(3, 4), TIMEOUT, ORDERED).expect("room");
+    let mine = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("enough space");
+    let other = client.call::<Add>(id, &(3, 4), TIMEOUT, ORDERED).expect("enough space");
     assert!(client.claim(mine));
     let waker = core::task::Waker::noop();
     assert!(client.poll_call(mine, waker).is_pending());
     exchange(&mut client, &mut server, id);
     assert_eq!(client.poll_finished().map(|finished| finished.id), Some(other));
     assert!(client.poll_finished().is_none());
-    let Poll::Ready(Some(finished)) = client.poll_call(mine, waker) else { panic!("it has ended") };
+    let Poll::Ready(Some(finished)) = client.poll_call(mine, waker) else {
+        panic!("the call must have finished")
+    };
     assert_eq!(finished.answer::<Add>(), Ok(3));
     assert!(matches!(client.poll_call(mine, waker), Poll::Ready(None)), "once");
 }
@@ -692,7 +696,7 @@ fn the_number_of_calls_is_limited_and_unsent_calls_report_the_reason() {
     let ids = connections::<RakNet>(1);
     let mut client = Client::new(());
     for _ in 0..4 {
-        client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).expect("room");
+        client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).expect("enough space");
     }
     assert_eq!(client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED), Err(CallError::TooManyCalls));
     let mut sender = Collector { gone: Some(ids[0]), ..Collector::new() };
@@ -701,13 +705,13 @@ fn the_number_of_calls_is_limited_and_unsent_calls_report_the_reason() {
     // Results that were not polled count too.
     assert_eq!(client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED), Err(CallError::TooManyCalls));
     for _ in 0..4 {
-        let finished = client.poll_finished().expect("it has ended");
+        let finished = client.poll_finished().expect("the call has finished");
         assert_eq!(finished.answer::<Add>(), Err(CallFailure::NotSent(SendError::NotConnected)));
     }
     assert!(client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).is_ok());
 }
 
-/// One caller may use half of the slots for answers.
+/// One caller may use half of the answer slots.
 const CALLS: usize = 16;
 
 type Attached<P> = PluginHost<RemoteCalls<P, Game, 6, CALLS, 128>, 1>;
@@ -715,14 +719,14 @@ type Attached<P> = PluginHost<RemoteCalls<P, Game, 6, CALLS, 128>, 1>;
 /// Creates peers with a lossy path in the simulator.
 fn hooked<P: Protocol>(config: P::Config) -> (Hooked<'static, P, Attached<P>>, PluginKey) {
     let mut calls = RemoteCalls::new(Game::default());
-    calls.register::<Add, Add>().expect("room");
+    calls.register::<Add, Add>().expect("enough space");
     let mut host = PluginHost::new();
-    let key = host.attach::<P>(calls).expect("room");
+    let key = host.attach::<P>(calls).expect("a free slot");
     let capacity = Capacity { connections: 2, blocks: 512, block_size: 128 };
     (Hooked::new(Peer::with_capacity(capacity, config), host), key)
 }
 
-/// Checks that every call gets its own answer exactly once over a lossy path.
+/// Checks that every call gets its own answer exactly once on a lossy path.
 fn calls_survive_a_bad_path<P: Protocol>(seed: u64) {
     let mut config = P::config([2; 32]);
     *P::max_incoming(&mut config) = 1;
@@ -744,7 +748,7 @@ fn calls_survive_a_bad_path<P: Protocol>(seed: u64) {
     pair.set_conditions(conditions);
     let (mut begun, mut sums) = (0, Vec::new());
     while sums.len() < 50 {
-        let calls = pair.a.hook.get_mut(key).expect("it is attached");
+        let calls = pair.a.hook.get_mut(key).expect("the plugin is attached");
         let timeout = Duration::from_secs(60);
         while begun < 50
             && calls.open_calls() < CALLS / 2
@@ -763,7 +767,7 @@ fn calls_survive_a_bad_path<P: Protocol>(seed: u64) {
     }
     sums.sort_unstable();
     assert!(sums.into_iter().eq(1_000..1_050));
-    let calls = pair.b.hook.get(at_server).expect("it is attached");
+    let calls = pair.b.hook.get(at_server).expect("the plugin is attached");
     assert_eq!((calls.stats().calls, calls.context.log.len()), (50, 50));
 }
 
@@ -778,12 +782,12 @@ fn calls_over_the_game_protocol_complete_on_a_lossy_path() {
 }
 
 proptest! {
-    /// Arbitrary bytes do not panic, and each message causes at most one answer.
+    /// No message causes a panic or more than one answer.
     #[test]
     fn arbitrary_bytes_get_at_most_one_answer_each(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..30)) {
         let id = connections::<RakNet>(1)[0];
         let mut server = server();
-        server.connect::<Moved, First>(0).expect("room");
+        server.connect::<Moved, First>(0).expect("a free slot");
         for message in messages {
             receive(&mut server, id, &message);
             receive(&mut server, id, &[&[127][..], &message].concat());
@@ -795,7 +799,7 @@ proptest! {
         }
     }
 
-    /// Encoded messages decode to themselves, and are encoded only into buffers that are long enough.
+    /// Every message decodes to itself, and is encoded only into a buffer that is long enough.
     #[test]
     fn messages_round_trip(number: u32, name in prop::collection::vec(any::<u8>(), 0..70), payload in prop::collection::vec(any::<u8>(), 0..70)) {
         for message in [

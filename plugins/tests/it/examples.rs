@@ -16,13 +16,13 @@ mod replication;
 mod rpc4;
 
 #[test]
-fn players_wait_for_each_other() {
+fn ready_example_completes() {
     ready::main().expect("all are ready");
 }
 
 #[test]
 fn remote_calls_example_completes() {
-    remote_calls::main().expect("it answers");
+    remote_calls::main().expect("the example succeeds");
 }
 
 #[test]
@@ -32,12 +32,12 @@ fn lobby_waits_for_late_players() {
 
 #[test]
 fn rpc4_example_completes() {
-    rpc4::main().expect("it answers");
+    rpc4::main().expect("the example succeeds");
 }
 
 #[test]
 fn calls_over_tcp_example_completes() {
-    calls_over_tcp::main().expect("it answers");
+    calls_over_tcp::main().expect("the example succeeds");
 }
 
 #[test]

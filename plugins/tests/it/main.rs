@@ -1,4 +1,4 @@
-//! Integration tests of the plugins: vectors, properties, and peers that send false data, flood and leave.
+//! Integration tests of the plugins: wire vectors, properties, and hostile peers.
 
 mod calls;
 mod examples;

@@ -35,7 +35,7 @@ fn join<const N: usize>(ready: &mut ReadyEvents<2, N>, id: ConnectionId) {
 #[test]
 fn message_encoding_matches_the_vectors() {
     let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("../vectors/ready.json")).expect("it is JSON");
+        serde_json::from_str(include_str!("../vectors/ready.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 5);
     for vector in vectors {
         let hex = vector["hex"].as_str().expect("a text");
@@ -53,7 +53,7 @@ fn message_encoding_matches_the_vectors() {
     }
 }
 
-/// Up to `N` peers, all connected to each other. Messages between each pair stay in order.
+/// Up to `N` peers, all connected to each other. Messages between two peers stay in order.
 struct Mesh<const N: usize> {
     ids: Vec<ConnectionId>,
     peers: Vec<ReadyEvents<2, N>>,
@@ -71,7 +71,7 @@ impl<const N: usize> Mesh<N> {
             transits: vec![VecDeque::new(); count * count],
         };
         for peer in 0..count {
-            mesh.peers[peer].wait_for_all(EVENT).expect("room");
+            mesh.peers[peer].wait_for_all(EVENT).expect("enough space");
             mesh.come(peer);
         }
         mesh
@@ -95,7 +95,7 @@ impl<const N: usize> Mesh<N> {
         }
     }
 
-    /// Closes the connections of a peer, and loses the messages in flight.
+    /// Closes the connections of a peer. Messages in flight are lost.
     fn leave(&mut self, peer: usize) {
         for other in self.others(peer) {
             for (at, of) in [(peer, other), (other, peer)] {
@@ -107,7 +107,7 @@ impl<const N: usize> Mesh<N> {
         self.is_there[peer] = false;
     }
 
-    /// Sends the messages of a peer, up to `room` of them.
+    /// Sends up to `room` messages of a peer.
     fn transmit(&mut self, peer: usize, room: usize) {
         let mut sender = Collector { room, ..Collector::new() };
         transmit(&mut self.peers[peer], &mut sender);
@@ -141,7 +141,7 @@ impl<const N: usize> Mesh<N> {
 }
 
 impl<const N: usize> Mesh<N> {
-    /// Returns true if the event is completed, for each present peer.
+    /// Returns, for each present peer, whether the event is completed.
     fn completed(&self) -> Vec<bool> {
         let there = self.peers.iter().zip(&self.is_there).filter(|(_, is_there)| **is_there);
         there.map(|(peer, _)| peer.is_completed(EVENT)).collect()
@@ -153,7 +153,7 @@ fn all_peers_are_notified_once_when_all_are_ready() {
     let mut mesh = Mesh::<MAX>::new(4);
     for peer in 0..4 {
         assert_eq!(mesh.completed(), [false; 4]);
-        mesh.peers[peer].set(EVENT, true).expect("room");
+        mesh.peers[peer].set(EVENT, true).expect("enough space");
         mesh.settle();
     }
     assert_eq!(mesh.completed(), [true; 4]);
@@ -161,10 +161,10 @@ fn all_peers_are_notified_once_when_all_are_ready() {
         assert_eq!((peer.poll_completed(), peer.poll_completed()), (Some(EVENT), None));
     }
     // One peer changes its status twice.
-    mesh.peers[2].set(EVENT, false).expect("room");
+    mesh.peers[2].set(EVENT, false).expect("enough space");
     mesh.settle();
     assert_eq!(mesh.completed(), [false; 4]);
-    mesh.peers[2].set(EVENT, true).expect("room");
+    mesh.peers[2].set(EVENT, true).expect("enough space");
     mesh.settle();
     assert!(mesh.peers.iter_mut().all(|peer| peer.poll_completed() == Some(EVENT)));
 }
@@ -173,11 +173,11 @@ fn all_peers_are_notified_once_when_all_are_ready() {
 fn late_peers_are_awaited_and_departed_ones_are_not() {
     let ids = connections::<RakNet>(2);
     let mut ready = Ready::new();
-    ready.wait_for_all(EVENT).expect("room");
-    ready.set(EVENT, true).expect("room");
+    ready.wait_for_all(EVENT).expect("enough space");
+    ready.set(EVENT, true).expect("enough space");
     assert_eq!(ready.poll_completed(), Some(EVENT), "alone");
     join(&mut ready, ids[0]);
-    // A connection that opens while the plugin is being attached is reported twice.
+    // If a connection opens while the plugin is being attached, it is reported twice.
     join(&mut ready, ids[0]);
     assert!(!ready.is_completed(EVENT));
     let mut sender = Collector::new();
@@ -191,13 +191,13 @@ fn late_peers_are_awaited_and_departed_ones_are_not() {
     assert_eq!(ready.poll_completed(), Some(EVENT), "once more");
 }
 
-/// A status sent before the remote created the event is sent again when the remote requests it.
+/// A status that was sent before the remote peer created the event is repeated on request.
 #[test]
 fn status_query_is_answered() {
     let ids = connections::<RakNet>(1);
     let mut ready = Ready::new();
-    ready.set(EVENT, true).expect("room");
-    ready.wait_for(EVENT, ids[0]).expect("room");
+    ready.set(EVENT, true).expect("enough space");
+    ready.wait_for(EVENT, ids[0]).expect("enough space");
     let mut sender = Collector::new();
     transmit(&mut ready, &mut sender);
     assert_eq!(sender.bytes().len(), 2);
@@ -205,26 +205,30 @@ fn status_query_is_answered() {
         receive(&mut ready, ids[0], &Message::Query.encode(EVENT));
     }
     transmit(&mut ready, &mut sender);
-    assert_eq!(sender.bytes(), [Message::Status(Status::Set).encode(EVENT)], "once, however often it asks");
+    assert_eq!(
+        sender.bytes(),
+        [Message::Status(Status::Set).encode(EVENT)],
+        "a repeated query is answered once"
+    );
 }
 
 #[test]
 fn forced_event_is_completed_everywhere() {
     let mut mesh = Mesh::<MAX>::new(3);
-    mesh.peers[1].force(EVENT).expect("room");
+    mesh.peers[1].force(EVENT).expect("enough space");
     mesh.settle();
     assert_eq!(mesh.completed(), [true; 3]);
-    mesh.peers[0].set(EVENT, false).expect("room");
+    mesh.peers[0].set(EVENT, false).expect("enough space");
     mesh.settle();
-    assert_eq!(mesh.completed(), [true; 3], "nothing changes it");
+    assert_eq!(mesh.completed(), [true; 3], "a forced event cannot be changed");
 }
 
-/// A peer that is not awaited can neither complete nor stop an event, and takes no memory.
+/// A peer that is not awaited can neither complete nor prevent an event, and takes no memory.
 #[test]
 fn messages_of_unawaited_peers_have_no_effect() {
     let ids = connections::<RakNet>(2);
     let mut ready = Ready::new();
-    ready.wait_for(EVENT, ids[0]).expect("room");
+    ready.wait_for(EVENT, ids[0]).expect("enough space");
     let force = Message::Status(Status::ForceAllSet);
     for event in 0..1_000 {
         receive(&mut ready, ids[0], &force.encode(EventId(10_000 + event)));
@@ -253,7 +257,7 @@ enum Step {
     Set(usize, bool),
     Transmit(usize, usize),
     Deliver(usize, usize),
-    /// The peer leaves, or returns if it is absent.
+    /// The peer disconnects, or reconnects if it is absent.
     LeaveOrCome(usize),
 }
 
@@ -267,7 +271,8 @@ fn step(count: usize) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Checks that after any steps, the event is completed at all present peers, or at none if one is not ready.
+/// Checks that after any steps, all present peers agree that the event is completed, or not completed if one of them
+/// is not ready.
 fn check_agreement<const N: usize>(steps: Vec<Step>, are_all_ready: bool) -> Result<(), TestCaseError> {
     let mut mesh = Mesh::<N>::new(N);
     let mut is_ready = [false; N];
@@ -275,7 +280,7 @@ fn check_agreement<const N: usize>(steps: Vec<Step>, are_all_ready: bool) -> Res
         match step {
             Step::Set(peer, ready) => {
                 is_ready[peer] = ready;
-                mesh.peers[peer].set(EVENT, ready).expect("room");
+                mesh.peers[peer].set(EVENT, ready).expect("enough space");
             }
             Step::Transmit(peer, room) if mesh.is_there[peer] => mesh.transmit(peer, room),
             Step::Deliver(from, to) if mesh.is_there[to] => {
@@ -289,7 +294,7 @@ fn check_agreement<const N: usize>(steps: Vec<Step>, are_all_ready: bool) -> Res
     let there = mesh.there();
     if are_all_ready {
         for peer in &there {
-            mesh.peers[*peer].set(EVENT, true).expect("room");
+            mesh.peers[*peer].set(EVENT, true).expect("enough space");
         }
     }
     mesh.settle();
@@ -304,12 +309,12 @@ proptest! {
         check_agreement::<4>(steps, are_all_ready)?;
     }
 
-    /// Arbitrary bytes do not panic, regardless of their sender.
+    /// Arbitrary bytes cause no panic, whether or not the sender is awaited.
     #[test]
     fn arbitrary_bytes_do_not_panic(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..50)) {
         let ids = connections::<RakNet>(1);
         let mut ready = Ready::new();
-        ready.wait_for(EVENT, ids[0]).expect("room");
+        ready.wait_for(EVENT, ids[0]).expect("enough space");
         for message in messages {
             receive(&mut ready, ids[0], &message);
         }

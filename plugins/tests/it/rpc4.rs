@@ -31,10 +31,10 @@ fn server() -> Calls {
     rpc4.register_answered("Add", may_call, |_, _, arguments, answer| {
         answer.write(arguments.read::<u32>()?.wrapping_add(arguments.read()?))
     })
-    .expect("room");
-    rpc4.register("Note", may_call, note).expect("room");
-    rpc4.connect("Hit", 1, may_call, note).expect("room");
-    rpc4.connect("Hit", 3, may_call, note_more).expect("room");
+    .expect("enough space");
+    rpc4.register("Note", may_call, note).expect("enough space");
+    rpc4.connect("Hit", 1, may_call, note).expect("a free slot");
+    rpc4.connect("Hit", 3, may_call, note_more).expect("a free slot");
     rpc4
 }
 
@@ -61,7 +61,7 @@ fn transmit(rpc4: &mut Calls, now: Instant) -> Vec<Vec<u8>> {
 
 fn encoded(message: Message<'_>) -> Vec<u8> {
     let mut buffer = [0; 1_000];
-    let length = message.encode(&mut buffer).expect("room");
+    let length = message.encode(&mut buffer).expect("enough space");
     buffer[..length].to_vec()
 }
 
@@ -87,13 +87,13 @@ fn exchange(client: &mut Calls, server: &mut Calls, id: ConnectionId) {
 }
 
 fn answer(from: ConnectionId, outcome: Result<&[u8], CallFailure>) -> Answer<128> {
-    let outcome = outcome.map(|bytes| heapless::Vec::from_slice(bytes).expect("room"));
+    let outcome = outcome.map(|bytes| heapless::Vec::from_slice(bytes).expect("enough space"));
     Answer { from, outcome }
 }
 
 #[test]
 fn message_encoding_matches_the_vectors() {
-    let vectors: Vec<Value> = serde_json::from_str(include_str!("../vectors/rpc4.json")).expect("it is JSON");
+    let vectors: Vec<Value> = serde_json::from_str(include_str!("../vectors/rpc4.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 6);
     for vector in vectors {
         let text = |name: &str| vector[name].as_str().unwrap_or_default();
@@ -120,11 +120,11 @@ fn message_encoding_matches_the_vectors() {
 fn call_is_answered_and_slots_run_in_order() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (server(), server());
-    ask(&mut client, id).expect("room");
-    assert_eq!(ask(&mut client, id), Err(CallError::TooManyCalls), "answers have no number");
-    client.call(id, "Note", |bits| bits.write(7_u32), ORDERED).expect("room");
-    client.signal(id, "Hit", |bits| bits.write(9_u32), ORDERED).expect("room");
-    client.signal(id, "Miss", |_| Ok(()), ORDERED).expect("room");
+    ask(&mut client, id).expect("enough space");
+    assert_eq!(ask(&mut client, id), Err(CallError::TooManyCalls), "only one call per peer may be open");
+    client.call(id, "Note", |bits| bits.write(7_u32), ORDERED).expect("enough space");
+    client.signal(id, "Hit", |bits| bits.write(9_u32), ORDERED).expect("enough space");
+    client.signal(id, "Miss", |_| Ok(()), ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
     assert_eq!(client.poll_answer(), Some(answer(id, Ok(&[0, 0, 0, 5]))));
     assert_eq!((client.poll_answer(), server.context.noted), (None, vec![7, 109, 9]));
@@ -136,9 +136,9 @@ fn unregistered_or_forbidden_calls_do_not_run() {
     let (mut client, mut server) = (server(), server());
     server.context.muted = Some(id);
     let refused = Some(answer(id, Err(CallFailure::Refused(Refusal::Unknown))));
-    ask(&mut client, id).expect("room");
-    client.call(id, "Note", |bits| bits.write(7_u32), ORDERED).expect("room");
-    client.signal(id, "Hit", |bits| bits.write(7_u32), ORDERED).expect("room");
+    ask(&mut client, id).expect("enough space");
+    client.call(id, "Note", |bits| bits.write(7_u32), ORDERED).expect("enough space");
+    client.signal(id, "Hit", |bits| bits.write(7_u32), ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
     assert_eq!(client.poll_answer(), refused);
     let unknown = client.poll_unknown().map(|(from, name)| (from, name.to_vec()));
@@ -147,12 +147,12 @@ fn unregistered_or_forbidden_calls_do_not_run() {
 
     server.context.muted = None;
     assert!(server.unregister("Add") && !server.unregister("Add"));
-    ask(&mut client, id).expect("room");
+    ask(&mut client, id).expect("enough space");
     exchange(&mut client, &mut server, id);
     assert_eq!(client.poll_answer(), refused);
 }
 
-/// If the arguments are too short, the caller gets the error for an unknown function, as RPC4 has no other.
+/// RPC4 has no error for short arguments, so the caller gets the error for an unknown function.
 #[test]
 fn calls_with_truncated_arguments_do_not_run() {
     let id = connections::<RakNet>(1)[0];
@@ -171,7 +171,7 @@ fn names_are_limited_and_unique_per_kind() {
     assert_eq!(taken, Err(RegisterError::NameTaken));
     assert_eq!(rpc4.register("", |_, _| true, |_, _, _| Ok(())), Err(RegisterError::BadName));
     rpc4.register("Add", |_, _| true, |_, _, _| Ok(())).expect("the one of this name answers");
-    rpc4.register("Another", |_, _| true, |_, _, _| Ok(())).expect("room");
+    rpc4.register("Another", |_, _| true, |_, _, _| Ok(())).expect("enough space");
     assert_eq!(rpc4.register("One more", |_, _| true, |_, _, _| Ok(())), Err(RegisterError::Full));
     let long = "x".repeat(MAX_NAME + 1);
     for name in ["", &long] {
@@ -186,7 +186,7 @@ fn names_are_limited_and_unique_per_kind() {
     assert_eq!(rpc4.stats().malformed, 2);
 }
 
-/// Callers that do not read their answers do not block others.
+/// Callers that do not read their answers do not block other callers.
 #[test]
 fn call_flood_is_limited_per_caller() {
     let ids = connections::<RakNet>(3);
@@ -196,7 +196,7 @@ fn call_flood_is_limited_per_caller() {
         receive(&mut server, ids[0], &add);
         receive(&mut server, ids[1], &add);
     }
-    assert_eq!((server.stats().calls, server.stats().busy), (4, 196), "two for each of them");
+    assert_eq!((server.stats().calls, server.stats().busy), (4, 196), "each caller gets two answers");
     receive(&mut server, ids[2], &add);
     let mut sender = Collector::<RakNet>::new();
     server.update(Instant::ZERO, &mut sender);
@@ -213,12 +213,12 @@ fn call_flood_is_limited_per_caller() {
 fn only_the_called_peer_can_answer_and_only_once() {
     let ids = connections::<RakNet>(2);
     let mut client = server();
-    ask(&mut client, ids[0]).expect("room");
+    ask(&mut client, ids[0]).expect("enough space");
     transmit(&mut client, Instant::ZERO);
     let forged = encoded(Message::Answer { answer: &[6] });
     receive(&mut client, ids[1], &forged);
     assert_eq!((client.poll_answer(), client.stats().unexpected), (None, 1));
-    // A function of another name is unknown, and a flood of such errors takes one slot for each peer.
+    // A function of another name is unknown. A flood of such errors occupies one slot per peer.
     for number in 0..100 {
         receive(&mut client, ids[1], &encoded(Message::Unknown { name: &[b'a', number] }));
     }
@@ -236,7 +236,7 @@ fn only_the_called_peer_can_answer_and_only_once() {
 fn a_call_without_an_answer_ends_at_its_timeout_or_the_disconnect() {
     let ids = connections::<RakNet>(2);
     let mut client = server();
-    ask(&mut client, ids[0]).expect("room");
+    ask(&mut client, ids[0]).expect("enough space");
     transmit(&mut client, Instant::ZERO);
     let plugin: &dyn Plugin<RakNet> = &client;
     assert_eq!(plugin.poll_timeout(), Some(Instant::ZERO + TIMEOUT));
@@ -244,18 +244,18 @@ fn a_call_without_an_answer_ends_at_its_timeout_or_the_disconnect() {
     assert_eq!(client.poll_answer(), Some(answer(ids[0], Err(CallFailure::TimedOut))));
     let plugin: &dyn Plugin<RakNet> = &client;
     assert_eq!(plugin.poll_timeout(), None);
-    // The late answer does not complete the next call.
+    // The late answer does not finish the next call.
     assert_eq!(ask(&mut client, ids[0]), Err(CallError::TooManyCalls));
     receive(&mut client, ids[0], &encoded(Message::Answer { answer: &[1] }));
     assert_eq!((client.poll_answer(), client.stats().unexpected), (None, 0));
-    ask(&mut client, ids[0]).expect("its place is free again");
-    ask(&mut client, ids[1]).expect("room");
+    ask(&mut client, ids[0]).expect("the slot of the timed-out call is free");
+    ask(&mut client, ids[1]).expect("enough space");
     for id in ids.iter().copied() {
         let plugin: &mut dyn Plugin<RakNet> = &mut client;
         plugin.on_disconnected(Instant::ZERO, id, DisconnectReason::Lost);
         assert_eq!(client.poll_answer(), Some(answer(id, Err(CallFailure::Disconnected))));
     }
-    assert_eq!(transmit(&mut client, Instant::ZERO).len(), 0, "nothing is left for them");
+    assert_eq!(transmit(&mut client, Instant::ZERO).len(), 0, "no reply is queued for closed connections");
 }
 
 /// A call that was never sent occupies no slot after its timeout.
@@ -263,12 +263,12 @@ fn a_call_without_an_answer_ends_at_its_timeout_or_the_disconnect() {
 fn unsent_call_frees_its_slot() {
     let id = connections::<RakNet>(1)[0];
     let mut client = server();
-    ask(&mut client, id).expect("room");
+    ask(&mut client, id).expect("enough space");
     let mut sender = Collector::<RakNet> { room: 0, ..Collector::new() };
     client.update(Instant::ZERO, &mut sender);
     client.update(Instant::ZERO + TIMEOUT, &mut sender);
     assert_eq!(client.poll_answer(), Some(answer(id, Err(CallFailure::TimedOut))));
-    ask(&mut client, id).expect("no answer is on its way");
+    ask(&mut client, id).expect("the unsent call left no open slot");
     sender.gone = Some(id);
     client.update(Instant::ZERO, &mut sender);
     assert!(matches!(client.poll_answer(), Some(Answer { outcome: Err(CallFailure::NotSent(_)), .. })));

@@ -1,4 +1,4 @@
-//! Test support for plugins without peers: messages pass directly, in order for each pair.
+//! Helpers for plugins without real peers: messages are passed directly, in order between two plugins.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ pub(crate) fn connections<P: Protocol>(count: usize) -> Vec<ConnectionId> {
 pub(crate) struct Collector<P: Protocol> {
     pub(crate) messages: VecDeque<(ConnectionId, Vec<u8>, P::Delivery)>,
     pub(crate) room: usize,
-    /// The connection that accepts no messages now.
+    /// The connection that accepts no messages at the moment.
     pub(crate) blocked: Option<ConnectionId>,
     /// The connection that is closed.
     pub(crate) gone: Option<ConnectionId>,

@@ -9,11 +9,11 @@ use rakwire_extras::tcp::{Connection, Endpoint, Message, Options, PluginConnecti
 use rakwire_plugins::calls::{CallFailure, Function, Handler, Refusal, RemoteCalls};
 use tokio::task::JoinHandle;
 
-/// A generous limit for slow machines.
+/// A timeout longer than any step of these tests takes on a slow machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Opens a connection, and returns both ends and the endpoints.
+/// Opens a connection, and returns both sides and the endpoints.
 pub(crate) async fn connect() -> ([Connection; 2], [Endpoint; 2]) {
     let server = Endpoint::bind("127.0.0.1:0", Options::server(1)).await.expect("a free port");
     let client = Endpoint::bind("127.0.0.1:0", Options::client()).await.expect("a free port");
@@ -21,8 +21,8 @@ pub(crate) async fn connect() -> ([Connection; 2], [Endpoint; 2]) {
     ([here.expect("open"), there.expect("accepted")], [client, server])
 }
 
-/// Attaches a plugin, which runs until the connection is closed. No message may reach the application;
-/// [`end`] fails if one did.
+/// Attaches a plugin, which runs until the connection is closed. No message may reach the application; [`end`] checks
+/// that.
 pub(crate) fn attach<T>(
     connection: Connection,
     side: Side,
@@ -31,7 +31,8 @@ pub(crate) fn attach<T>(
 where
     T: Plugin<RakNet> + Send + 'static,
 {
-    let connection = PluginConnection::new(connection, side, plugin).expect("it has messages");
+    let connection =
+        PluginConnection::new(connection, side, plugin).expect("the connection has message framing");
     let receiving = connection.clone();
     (connection, tokio::spawn(async move { receiving.recv().await }))
 }
@@ -87,7 +88,7 @@ type Calls<C> = RemoteCalls<RakNet, C, 4, 32, 256>;
 fn call(connection: &PluginConnection<Calls<()>>, text: &str) {
     let (id, delivery) = (connection.id(), Delivery::RELIABLE_ORDERED);
     let called = connection.with(|calls| calls.call::<Echo>(id, &Text::new(text), TIMEOUT, delivery));
-    called.expect("room");
+    called.expect("enough space");
 }
 
 async fn answer(connection: &PluginConnection<Calls<()>>) -> Result<u32, CallFailure> {
@@ -98,7 +99,7 @@ async fn answer(connection: &PluginConnection<Calls<()>>) -> Result<u32, CallFai
 async fn remote_calls_work_over_tcp() {
     let ([here, there], _endpoints) = connect().await;
     let mut answering = Calls::new(Heard::default());
-    answering.register::<Echo, Echo>().expect("room");
+    answering.register::<Echo, Echo>().expect("enough space");
     let (_there, at_there) = attach(there, Side::Server, answering);
     let (here, at_here) = attach(here, Side::Client, Calls::new(()));
     for length in 0..20 {

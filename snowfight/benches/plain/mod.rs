@@ -1,4 +1,4 @@
-//! The same data in types that derive bitcode and postcard.
+//! Types for bitcode and postcard with the same fields as the game's messages.
 
 use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,8 @@ impl Event {
         Self { time, entities: entities.iter().map(Entity::new).collect() }
     }
 
-    /// Returns the size in whole bytes: one for an index or an option, four for a number.
+    /// Returns the size in bytes with every field rounded up to whole bytes: 1 for an index or an option, 4 for a
+    /// number.
     pub(crate) fn size(&self) -> usize {
         let option = |value: bool| 1 + if value { 4 } else { 0 };
         let entity = |entity: &Entity| {

@@ -1,6 +1,6 @@
 //! Compares the bandwidth of full snapshots, the game's own deltas and replication.
 //!
-//! It measures one client in a world of 200 players, over the simulator. Every run has the same result.
+//! It simulates a world of 200 players and measures the traffic of one client. Every run has the same result.
 
 use std::time::Duration;
 
@@ -21,23 +21,23 @@ use snowfight_replication::{
     ReplicatedWorld, WorldAuthority, WorldReplicas, authority, entities, replicas, time,
 };
 
-/// The client's key; the others have the keys up to the number of players.
+/// The key of the measured client; the other players have the keys 1 to 199.
 const CLIENT: usize = 0;
 const PLAYERS: usize = 200;
-/// The duration of a run, in which players need some time to spread.
+/// The durations of a run. The players need the warm-up to spread over the land.
 const DURATION: Seconds = Seconds { warm_up: 20, measured: 30 };
 const TICK: Duration = Duration::from_nanos(1_000_000_000 / TICKS_PER_SECOND as u64);
 /// The first byte of the game's messages in RakNet.
 const MESSAGE_ID: u8 = 0x86;
-/// A distance greater than that between any two entities on the land.
+/// A viewing distance that covers the whole land, in tiles.
 const EVERYWHERE: f32 = 200.0;
 const ALL: Way = Way::Replication { distance: EVERYWHERE };
 const WAYS: [Direction; 4] = [Direction::NORTH, Direction::EAST, Direction::SOUTH, Direction::WEST];
 
-/// The method by which the world is sent.
+/// The mechanism by which the server sends the world to the client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// Snapshots of all ticks, or of every second one.
+    /// Full snapshots, one for every `every` ticks.
     Whole {
         every: u32,
     },
@@ -57,7 +57,7 @@ impl Way {
     }
 }
 
-/// The deliveries and the prefix of the game's messages in a protocol.
+/// The deliveries and the message prefix that the game uses on a transport.
 trait GameTransport: Protocol {
     const RELIABLE: Self::Delivery;
     const UNRELIABLE: Self::Delivery;
@@ -91,7 +91,7 @@ impl Random {
     }
 }
 
-/// A player that walks for a while, breaks objects within reach, throws them somewhere, or stands still.
+/// A scripted player that walks, breaks objects within reach, throws them in random directions, or stands still.
 #[derive(Clone, Copy, Default)]
 struct Walker {
     input: Input,
@@ -139,7 +139,7 @@ type Failure = Box<dyn std::error::Error>;
 
 struct Game<P: GameTransport> {
     pair: Pair<Peered<P, WorldReplicas<P>>, Peered<P, WorldAuthority<P, 1>>>,
-    /// The plugins of the server and of the client.
+    /// The keys of the authority plugin at the server and of the replicas plugin at the client.
     plugins: Option<(PluginKey, PluginKey)>,
     way: Way,
     replicated: ReplicatedWorld,
@@ -196,7 +196,7 @@ impl<P: GameTransport> Game<P> {
         Ok(game)
     }
 
-    /// Adds a player without a network.
+    /// Adds a player that calls the server directly, without a network.
     fn join(&mut self, key: usize) -> Result<(), Failure> {
         self.server.handle_connected(key)?;
         let init = ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Init });
@@ -210,7 +210,7 @@ impl<P: GameTransport> Game<P> {
         links.into_iter().chain([self.pair.a.poll_timeout(), self.pair.b.poll_timeout()]).flatten().min()
     }
 
-    /// Runs both peers for a duration.
+    /// Runs the simulated client, server and network for `duration`.
     fn run(&mut self, duration: Duration) -> Result<(), Failure> {
         let end = self.pair.now + duration;
         while self.next().is_some_and(|next| next <= end) {
@@ -241,7 +241,7 @@ impl<P: GameTransport> Game<P> {
         let entities = self.server.world().entities();
         let mut input = Input::default();
         for (key, walker) in self.walkers.iter_mut().enumerate() {
-            // The others have joined in this order, and a fallen one rejoins with the same id.
+            // The other players joined in the order of their keys, and a player that rejoins gets its previous id.
             let own = PlayerId(key as u32);
             let own = if key == CLIENT { self.client.player().unwrap_or(own) } else { own };
             let decided = walker.advance(&mut self.random, own, &entities);
@@ -269,7 +269,7 @@ impl<P: GameTransport> Game<P> {
         Ok(())
     }
 
-    /// Sends the server's output for the client, and lets fallen players rejoin.
+    /// Sends the server's output to the client, and lets fallen players rejoin.
     fn send(&mut self) -> Result<(), Failure> {
         let (mut buffer, mut closed) = (vec![0; MAX_MESSAGE], Vec::new());
         let there = self.there.ok_or("not connected")?;
@@ -290,7 +290,7 @@ impl<P: GameTransport> Game<P> {
                 }
                 Output::Send { .. } => {}
                 Output::Close { connection: CLIENT } => {
-                    return Err("the player of the client has fallen; take another seed".into());
+                    return Err("the player of the client has fallen; choose another seed".into());
                 }
                 Output::Close { connection } => closed.push(connection),
             }
@@ -308,7 +308,7 @@ impl<P: GameTransport> Game<P> {
         Ok(())
     }
 
-    /// Returns the distances between the players and the positions that the client shows, in tiles.
+    /// Returns the distance between the true and the shown position of every player that the client shows, in tiles.
     fn errors(&mut self) -> Result<Vec<f64>, Failure> {
         if let Some((_, plugin)) = self.plugins {
             let replicas = self.pair.a.hook.get(plugin).ok_or("it is attached")?;
@@ -335,7 +335,7 @@ const fn delivered<P: GameTransport>(delivery: Delivery) -> P::Delivery {
     }
 }
 
-/// Handles a message of the server at the client.
+/// Passes a message from the server to the client.
 fn take(
     client: &mut Client,
     view: &mut View<MAX_ENTITIES>,
@@ -350,7 +350,7 @@ fn take(
     Ok(())
 }
 
-/// Performs the actions of a player without a network.
+/// Passes the actions of a player without a network to the server.
 fn act(server: &mut Server<usize>, key: usize, input: Input) -> Result<(), Failure> {
     let throw = input.throw.map(|target| ActionKind::Throw(Throw { target }));
     let actions = [
@@ -363,20 +363,20 @@ fn act(server: &mut Server<usize>, key: usize, input: Input) -> Result<(), Failu
     Ok(())
 }
 
-/// The duration of a run: a warm-up, and the measured part.
+/// The warm-up and the measured time of a run, in seconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Seconds {
     pub(crate) warm_up: u32,
     pub(crate) measured: u32,
 }
 
-/// The measured costs and errors of one method.
+/// The measured bandwidth and position errors of one mechanism.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// The bytes a second to the client and from it.
+    /// Payload bytes per second to the client (`down`) and from the client (`up`).
     pub(crate) down: f64,
     up: f64,
-    /// The number of players that the client shows.
+    /// The mean number of players that the client shows.
     pub(crate) players: f64,
     /// The mean and the maximum position error, in tiles.
     pub(crate) mean: f64,
@@ -409,7 +409,7 @@ fn measure<P: GameTransport>(way: Way, loss: f64, duration: Seconds) -> Result<M
     })
 }
 
-/// Measures full snapshots, the game's deltas, and replication of everything.
+/// Measures full snapshots at 30 per second, the game's deltas, and replication of the whole world.
 pub(crate) fn compare(loss: f64, duration: Seconds) -> Result<[Measured; 3], Failure> {
     Ok([
         measure::<GameProtocol>(Way::Whole { every: 2 }, loss, duration)?,

@@ -1,4 +1,4 @@
-//! The entities of the game as fields of numbers.
+//! Converts the game's entities to and from the integer fields of a replication class.
 
 use rakwire_plugins::replication::{Class, Field};
 use snowfight::message::{
@@ -7,34 +7,35 @@ use snowfight::message::{
 
 /// The maximum number of fields of an entity.
 pub const FIELDS: usize = 10;
-/// The number of parts of a tile in which positions are sent.
+/// The resolution of positions: steps per tile.
 pub const POSITION_SCALE: f32 = 256.0;
-/// The distance up to which a player sees entities, in tiles. It is greater than that to the corners of a page.
+/// The default viewing distance of a player, in tiles. It exceeds the distance to the corners of the demo's page.
 pub const NEAR: f32 = 20.0;
-/// The maximum distance of positions from the middle, in tiles: farther than a throw from the shore.
+/// The largest coordinate that a position field can hold, in tiles from the middle of the world. No throw from the
+/// shore lands farther away.
 const HALF_WIDTH: f32 = 256.0;
-/// A coordinate along the ground.
+/// A horizontal coordinate: 17 bits, or a change of 9 bits.
 const ALONG: Field = Field::new(17).or_short(9);
 const HEIGHT: Field = Field::new(14).or_short(8);
-/// The id of an entity; 0 means none, because no entity has it.
+/// The id of an entity, or 0 for none; no entity has the id 0.
 const ID: Field = Field::new(32);
-/// The number of parts of a second in which the time until an object is loose is sent.
+/// The resolution of the remaining time to break an object loose: steps per second.
 const DURABILITY_SCALE: f32 = 200.0;
 
 pub(crate) const PLAYER: u8 = 0;
 const OBJECT: u8 = 1;
 
-/// The classes of players and objects, with the fields that change most first.
+/// The classes of players and objects. The fields that change most often come first.
 pub(crate) static CLASSES: [Class; 2] = [
     Class {
         fields: &[
             ALONG,
             ALONG,
-            // The movement, and the objects that the player is breaking and holding.
+            // The direction of movement, the object being broken, and the object being held.
             Field::new(8),
             ID.or_short(10),
             ID.or_short(10),
-            // The health, the height, the owner, and the initial health.
+            // The health, the height, the owner, and the maximum health.
             Field::new(8),
             HEIGHT,
             Field::new(16),
@@ -47,7 +48,8 @@ pub(crate) static CLASSES: [Class; 2] = [
             ALONG,
             ALONG,
             HEIGHT,
-            // The time to break it loose, which is 0 for a loose object; the health, the initial health, and the kind.
+            // The remaining time to break the object loose (0 for a loose object), the health, the maximum health,
+            // and the kind.
             Field::new(8).or_short(5),
             Field::new(8),
             Field::new(8),
@@ -57,7 +59,7 @@ pub(crate) static CLASSES: [Class; 2] = [
     },
 ];
 
-/// Returns the class of an entity, its fields and their number; `None` for a removed entity.
+/// Returns the class of an entity, its field values and their number; `None` for a removed entity.
 #[cfg(feature = "alloc")]
 pub(crate) fn fields(entity: &Entity) -> Option<(u8, [u32; FIELDS], usize)> {
     let Entity { id, kind } = *entity;
@@ -84,7 +86,7 @@ pub(crate) fn fields(entity: &Entity) -> Option<(u8, [u32; FIELDS], usize)> {
     }
 }
 
-/// Returns the entity with these fields; `None` for an unknown class.
+/// Returns the entity that these field values describe; `None` for an unknown class.
 pub(crate) fn entity(class: u8, values: &[u32]) -> Option<Entity> {
     match (class, values) {
         (PLAYER, &[x, y, movement, breaking, holding, health, z, owner, max_health, id, ..]) => {
@@ -104,7 +106,7 @@ pub(crate) fn entity(class: u8, values: &[u32]) -> Option<Entity> {
     }
 }
 
-/// Returns the position along the ground as it is stored in the fields.
+/// Returns the horizontal position as field values.
 #[cfg(feature = "alloc")]
 pub(crate) fn along(point: Point) -> [u32; 2] {
     let [x, y, _] = from_point(point);
@@ -122,7 +124,7 @@ fn to_point([x, y, z]: [u32; 3]) -> Point {
     Point::new(along(x), along(y), z as f32 / POSITION_SCALE)
 }
 
-/// Converts a value to the nearest whole number of parts, from 0 to `most`.
+/// Converts a value to the nearest whole number of steps, clamped to 0..=`most`.
 #[cfg(feature = "alloc")]
 fn scaled(value: f32, scale: f32, most: u32) -> u32 {
     ((value * scale + 0.5) as u32).min(most)

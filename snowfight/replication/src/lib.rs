@@ -1,10 +1,10 @@
-//! The world of the snowball fight by replication instead of snapshots (docs/game.md#replication).
+//! Replicates the world of the snowball fight to clients instead of sending snapshots (docs/game.md#replication).
 //!
-//! It uses the [replication](rakwire_plugins::replication) of `rakwire-plugins`.
+//! The protocol is the [replication](rakwire_plugins::replication) plugin of `rakwire-plugins`.
 //!
-//! - [`ReplicatedWorld`] copies the world of a server to an authority.
-//! - [`NearPlayers`] is the scope of a player's client: the entities near the player, the nearest first.
-//! - [`entities`] returns the entities of the game in the replicas of a client.
+//! - [`ReplicatedWorld`] copies a server's world to its replication authority.
+//! - [`NearPlayers`] selects the entities for a client: those near its player, the nearest first.
+//! - [`entities`] returns the game's entities from a client's replicas.
 //!
 //! ```
 //! use rakwire::raknet::{Delivery, RakNet};
@@ -54,27 +54,27 @@ pub use world::ReplicatedWorld;
 
 /// The maximum number of entities in a world.
 pub const ENTITIES: usize = MAX_PLAYERS + MAX_OBJECTS;
-/// The interval of updates in ticks of the world, which is that of snapshots of changes.
+/// The interval between updates, in ticks. Snapshots of changes have the same interval.
 pub const UPDATE_TICKS: u32 = 2;
 /// Updates per second.
 pub const UPDATES_PER_SECOND: u32 = TICKS_PER_SECOND / UPDATE_TICKS;
-/// The maximum length of an update, in bytes. It fits into a datagram.
+/// The maximum length of an update, in bytes. An update fits into one datagram.
 pub const BYTES: usize = 1_024;
-/// The number of updates, half a second, for which changes have a short form.
+/// The number of updates (half a second) within which a change can be encoded relative to an acknowledged value.
 #[cfg(feature = "alloc")]
 const HISTORY: usize = 16;
 
-/// The authority of a server with `PEERS` connections. Each of them takes about 20 KB.
+/// The replication authority of a server with up to `PEERS` connections, with about 20 KB for each.
 #[cfg(feature = "alloc")]
 pub type WorldAuthority<P, const PEERS: usize> = HeapAuthority<P, NearPlayers<PEERS>>;
 
 /// The replicas of a client.
 pub type WorldReplicas<P> = FixedReplicas<P, ENTITIES, FIELDS, BYTES>;
 
-/// Creates an authority without entities. The delivery of its messages should be unreliable.
+/// Creates an authority without entities. `delivery` applies to its updates and should be unreliable.
 ///
 /// # Errors
-/// Never: the classes are those of this crate.
+/// Never fails: the entity classes are valid constants of this crate.
 #[cfg(feature = "alloc")]
 pub fn authority<P: Protocol, const PEERS: usize>(
     delivery: P::Delivery,
@@ -84,15 +84,15 @@ pub fn authority<P: Protocol, const PEERS: usize>(
     HeapAuthority::new(&class::CLASSES, NearPlayers::new(), delivery, &config)
 }
 
-/// Creates replicas without entities. The delivery of their acknowledgements should be unreliable.
+/// Creates replicas without entities. `delivery` applies to their acknowledgements and should be unreliable.
 ///
 /// # Errors
-/// Never: the classes are those of this crate.
+/// Never fails: the entity classes are valid constants of this crate.
 pub fn replicas<P: Protocol>(delivery: P::Delivery) -> Result<WorldReplicas<P>, ClassError> {
     FixedReplicas::new(&class::CLASSES, delivery)
 }
 
-/// Returns the entities of the game that a client has, players first.
+/// Returns the game's entities in a client's replicas, players first.
 pub fn entities<P: Protocol>(replicas: &WorldReplicas<P>) -> impl Iterator<Item = Entity> {
     let all = || replicas.iter();
     let players = all().filter(|replica| replica.class == class::PLAYER);
@@ -100,7 +100,7 @@ pub fn entities<P: Protocol>(replicas: &WorldReplicas<P>) -> impl Iterator<Item 
     players.chain(others).filter_map(|replica| class::entity(replica.class, replica.values))
 }
 
-/// Returns the tick of the world in the newest update; 0 before the first.
+/// Returns the server's tick in the newest update; 0 before the first update.
 #[must_use]
 pub const fn time<P: Protocol>(replicas: &WorldReplicas<P>) -> u32 {
     replicas.tick().wrapping_mul(UPDATE_TICKS)

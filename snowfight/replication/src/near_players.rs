@@ -1,4 +1,4 @@
-//! The scope of a player's client.
+//! Selects the entities that a player's client receives.
 
 use core::num::NonZeroU16;
 
@@ -8,11 +8,11 @@ use snowfight::message::Point;
 
 use crate::class::{NEAR, POSITION_SCALE, along};
 
-/// A scope with the entities near a player: the nearer they are, the higher is their priority.
+/// A replication scope of the entities near a player; nearer entities have a higher priority.
 #[derive(Debug)]
 pub struct NearPlayers<const PEERS: usize> {
     positions: BySlot<[u32; 2], PEERS>,
-    /// The viewing distance, in the unit of the fields.
+    /// The viewing distance in steps of [`POSITION_SCALE`](crate::POSITION_SCALE) per tile.
     distance: u32,
 }
 
@@ -21,14 +21,14 @@ impl<const PEERS: usize> NearPlayers<PEERS> {
         Self { positions: BySlot::new(), distance: (NEAR * POSITION_SCALE) as u32 }
     }
 
-    /// Sets the viewing distance of all players in tiles, instead of [`NEAR`].
+    /// Sets the viewing distance of all players, in tiles; the default is [`NEAR`].
     pub const fn set_distance(&mut self, tiles: f32) {
         self.distance = (tiles * POSITION_SCALE) as u32;
     }
 
     /// Sets the position of a connection's player.
     pub(crate) fn place(&mut self, connection: ConnectionId, at: Point) {
-        // The authority has no room for a connection beyond the last slot either.
+        // The insertion fails only for slots beyond `PEERS`, and the authority has no such connection.
         let _ = self.positions.insert(connection, along(at));
     }
 
@@ -43,7 +43,7 @@ impl<const PEERS: usize> Scope for NearPlayers<PEERS> {
         let &[east, north, ..] = entity.values else { return None };
         let (dx, dy) = (u64::from(x.abs_diff(east)), u64::from(y.abs_diff(north)));
         let distance = u32::try_from((dx * dx + dy * dy).isqrt()).ok()?;
-        // Distances beyond the range of a priority have the same priority.
+        // A priority saturates, so all distant entities beyond its range have the same one.
         let nearer = self.distance.checked_sub(distance)?.saturating_add(1);
         NonZeroU16::new(u16::try_from(nearer).unwrap_or(u16::MAX))
     }

@@ -1,4 +1,4 @@
-//! The world of a server at its authority.
+//! Copies a server's world to its replication authority.
 
 use heapless::Vec;
 use rakwire::endpoint::{ConnectionId, Protocol};
@@ -7,39 +7,39 @@ use snowfight::message::{Entity, EntityId, Point};
 
 use crate::{BYTES, ENTITIES, UPDATE_TICKS, WorldAuthority, class};
 
-/// An entity of the world at the authority.
+/// An entity of the world, with its id at the authority.
 #[derive(Clone, Copy, Debug)]
 struct Recorded {
     id: EntityId,
     network_id: NetworkId,
-    /// It exists in the world that is being recorded.
+    /// True if the entity exists in the world that is being recorded.
     is_present: bool,
 }
 
-/// Copies a world to an authority, starting with a world at time 0.
+/// Copies a world to an authority, from tick 0 on.
 #[derive(Debug, Default)]
 pub struct ReplicatedWorld {
     /// The entities, sorted by id.
     entities: Vec<Recorded, ENTITIES>,
-    /// The tick of the world in the last update.
+    /// The tick of the world in the last recorded update.
     time: u32,
 }
 
 impl ReplicatedWorld {
-    /// Creates a copy of the world before the first tick.
+    /// Creates a copy of the empty world at tick 0.
     #[must_use]
     pub const fn new() -> Self {
         Self { entities: Vec::new(), time: 0 }
     }
 
-    /// Returns true if an update is due.
+    /// Returns true if an update is due at tick `time`.
     #[must_use]
     pub const fn is_due(&self, time: u32) -> bool {
         time.wrapping_sub(self.time) >= UPDATE_TICKS
     }
 
-    /// Records the world of a tick if an update is due. `players` are the connections that receive it, and the
-    /// positions of their players. Returns true if the authority has something to send.
+    /// Records the world at tick `time` if an update is due. `players` lists the connections that receive the update
+    /// and the positions of their players. Returns true if the authority has updates to send.
     pub fn record<P: Protocol, const PEERS: usize>(
         &mut self,
         authority: &mut WorldAuthority<P, PEERS>,
@@ -60,14 +60,14 @@ impl ReplicatedWorld {
         entities.iter().for_each(|entity| self.change(authority, entity));
         self.remove(authority);
         entities.iter().for_each(|entity| self.add(authority, entity));
-        // Clients derive the time from the number of updates, so those that a late server has skipped count too.
+        // Clients derive the time from the number of updates, so updates that a late server skipped count too.
         for _ in 0..updates {
             authority.tick();
         }
         true
     }
 
-    /// Pauses a connection until its player is passed to [`record`](Self::record) again.
+    /// Sends no updates on a connection until its player is passed to [`record`](Self::record) again.
     pub fn pause<P: Protocol, const PEERS: usize>(
         authority: &mut WorldAuthority<P, PEERS>,
         connection: ConnectionId,
@@ -86,7 +86,7 @@ impl ReplicatedWorld {
         let Some(recorded) = self.entities.get_mut(index) else { return };
         recorded.is_present = true;
         for (field, value) in values.into_iter().take(count).enumerate() {
-            // This cannot fail: the authority owns every entity, and knows those to which it has assigned an id.
+            // This cannot fail: the authority owns every entity and has assigned this id.
             let _ = authority.set(recorded.network_id, field, value);
         }
     }
@@ -104,7 +104,7 @@ impl ReplicatedWorld {
             return;
         };
         let values = values.get(..count).unwrap_or_default();
-        // This cannot fail: there is room for all entities of a world.
+        // This cannot fail: the authority has capacity for every entity of a world.
         if let Ok(network_id) = authority.spawn(class, entity.id.0, values) {
             let recorded = Recorded { id: entity.id, network_id, is_present: true };
             let _ = self.entities.insert(index, recorded);

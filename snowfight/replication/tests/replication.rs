@@ -1,4 +1,4 @@
-//! The replicated world of the game at a client, over the simulator.
+//! A game client with a replicated world, over a simulated network.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,11 +25,11 @@ fn hooked<T: Plugin<RakNet>>(seed: u8, plugin: T) -> (Peered<T>, PluginKey) {
     let mut config = Config::new([seed; 32]);
     config.max_incoming = 1;
     let mut host = PluginHost::new();
-    let key = host.attach::<RakNet>(Box::new(plugin)).expect("room");
+    let key = host.attach::<RakNet>(Box::new(plugin)).expect("a free slot");
     (Hooked::new(Peer::with_capacity(Capacity::default(), config), host), key)
 }
 
-/// A world with bots, and the client of one of them.
+/// A simulated game: a server with bots, and the network client of one more player.
 struct Game {
     pair: Pair<Peered<WorldReplicas<RakNet>>, Peered<WorldAuthority<RakNet, 1>>>,
     client: PluginKey,
@@ -38,23 +38,23 @@ struct Game {
     world: World,
     replicated: ReplicatedWorld,
     players: Vec<PlayerId>,
-    /// The position of the client's player, or the one at which it fell.
+    /// The position of the client's player, or its last position before it fell.
     place: Point,
 }
 
 impl Game {
     fn new(conditions: Conditions, seed: u64) -> Self {
         let mut world = World::new(seed);
-        let players = (0..PLAYERS).map(|_| world.join().expect("room")).collect();
-        let (a, client) = hooked(1, replicas::<RakNet>(Delivery::UNRELIABLE).expect("good classes"));
-        let (b, server) = hooked(2, authority::<RakNet, 1>(Delivery::UNRELIABLE).expect("good classes"));
+        let players = (0..PLAYERS).map(|_| world.join().expect("a free slot")).collect();
+        let (a, client) = hooked(1, replicas::<RakNet>(Delivery::UNRELIABLE).expect("valid classes"));
+        let (b, server) = hooked(2, authority::<RakNet, 1>(Delivery::UNRELIABLE).expect("valid classes"));
         let mut pair = Pair::new(a, b, conditions, seed);
-        pair.a.peer.connect(pair.now, pair.b_address).expect("room");
+        pair.a.peer.connect(pair.now, pair.b_address).expect("a free slot");
         let replicated = ReplicatedWorld::new();
         Self { pair, client, server, accepted: None, world, replicated, players, place: Point::default() }
     }
 
-    /// Runs the bots and both peers for a tick.
+    /// Runs the bots, the server and the client for one tick.
     fn tick(&mut self, is_playing: bool) {
         let entities = self.world.entities();
         for player in &self.players {
@@ -67,7 +67,7 @@ impl Game {
         }
         self.world.tick();
         self.place = self.world.position_of(self.players[0]).unwrap_or(self.place);
-        let authority = self.pair.b.hook.get_mut(self.server).expect("it is attached");
+        let authority = self.pair.b.hook.get_mut(self.server).expect("the plugin is attached");
         let players = self.accepted.map(|id| (id, self.place));
         self.replicated.record(authority, self.world.time(), &self.world.entities(), players);
         let end = self.pair.now + TICK;
@@ -90,12 +90,12 @@ impl Game {
     }
 
     fn shown(&self) -> BTreeMap<EntityId, Entity> {
-        let client = self.pair.a.hook.get(self.client).expect("it is attached");
+        let client = self.pair.a.hook.get(self.client).expect("the plugin is attached");
         entities(client).map(|entity| (entity.id, entity)).collect()
     }
 
     fn time(&self) -> u32 {
-        time(self.pair.a.hook.get(self.client).expect("it is attached"))
+        time(self.pair.a.hook.get(self.client).expect("the plugin is attached"))
     }
 }
 
@@ -107,7 +107,7 @@ fn position(entity: &Entity) -> Option<Point> {
     }
 }
 
-/// Returns true if a client shows an entity correctly, within the precision of the fields.
+/// Returns true if the client's copy of an entity equals the entity within the precision of the fields.
 fn is_alike(entity: &Entity, shown: &Entity) -> bool {
     let exact = |entity: &Entity| {
         let mut entity = *entity;
@@ -166,7 +166,7 @@ fn client_shows_near_entities_correctly_over_a_lossy_path() {
     }
 }
 
-/// A late server skips updates, and clients still have the right time.
+/// A server that skips updates does not shift the clients' time.
 #[test]
 fn client_time_is_that_of_the_world() {
     let mut game = Game::new(Conditions::default(), 1);
@@ -184,14 +184,14 @@ fn client_time_is_that_of_the_world() {
 }
 
 proptest! {
-    /// Positions are finite after arbitrary messages of a server.
+    /// A client handles arbitrary messages from a server, and every position stays finite.
     #[test]
     fn arbitrary_updates_give_finite_positions(
         updates in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20),
     ) {
-        let mut replicas = Box::new(replicas::<RakNet>(Delivery::UNRELIABLE).expect("good classes"));
+        let mut replicas = Box::new(replicas::<RakNet>(Delivery::UNRELIABLE).expect("valid classes"));
         for (update, tick) in updates.iter().zip(1_u32..) {
-            // Most begin like an update.
+            // Most of the messages have the type byte and a tick, like an update.
             replicas.handle_update(&[&[130][..], &tick.to_be_bytes(), update].concat());
             replicas.handle_update(update);
         }

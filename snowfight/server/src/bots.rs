@@ -1,4 +1,4 @@
-//! Bots inside the server, which play through the same messages as other players.
+//! Bots that run inside the server and use the same messages as remote players.
 
 use rakwire::Instant;
 use snowfight::bot;
@@ -9,19 +9,18 @@ use snowfight::world::TICKS_PER_SECOND;
 
 use crate::key::Key;
 
-/// The number of ticks for which a bot aims before a throw, so that people see it coming.
+/// The time for which a bot aims before a throw, in ticks, so that human players can react.
 const AIMING_TICKS: u32 = 3 * TICKS_PER_SECOND;
-/// The number of ticks for which a bot stays away after a game.
+/// The time between the end of a bot's game and its next attempt to join, in ticks.
 const AWAY_TICKS: u32 = 4 * TICKS_PER_SECOND;
 /// The maximum error of a throw along each axis, in tiles.
 const MAX_ERROR: f32 = 1.4;
 
-/// A bot.
 #[derive(Debug)]
 struct Bot {
     key: Key,
     client: Client,
-    /// Ticks until its next action.
+    /// Ticks until the bot's next action.
     wait: u32,
     presence: Presence,
 }
@@ -30,7 +29,7 @@ struct Bot {
 enum Presence {
     Away,
     Connected,
-    /// The server was full; the bot disconnects before the next tick, and tries again later.
+    /// The server was full. The bot disconnects before the next tick and tries again later.
     Rejected,
 }
 
@@ -38,7 +37,7 @@ enum Presence {
 #[derive(Debug)]
 pub(crate) struct Bots {
     bots: Vec<Bot>,
-    /// The state of the random number generator for the errors of throws; it need not be unpredictable.
+    /// The state of the random number generator for throw errors. It need not be unpredictable.
     random: u32,
 }
 
@@ -49,7 +48,7 @@ impl Bots {
         Self { bots: bots.collect(), random: 0x9E37_79B9 }
     }
 
-    /// Lets all bots act before a tick.
+    /// Runs all bots before a tick.
     pub(crate) fn act(&mut self, now: Instant, server: &mut Server<Key>) {
         if self.bots.is_empty() {
             return;
@@ -66,17 +65,17 @@ impl Bots {
         }
     }
 
-    /// Handles a message of the server to a bot.
+    /// Handles a message from the server to a bot.
     pub(crate) fn handle_message(&mut self, now: Instant, key: Key, payload: &[u8]) {
         if let Some(bot) = self.bots.iter_mut().find(|bot| bot.key == key) {
-            // Messages of the local server are never malformed.
+            // The server runs in this process, so its messages are never malformed.
             if let Ok(Update::Rejected(_)) = bot.client.handle_message(now, &payload) {
                 bot.presence = Presence::Rejected;
             }
         }
     }
 
-    /// Handles the server's closing of a bot's connection.
+    /// Handles the closing of a bot's connection by the server.
     pub(crate) fn handle_disconnected(&mut self, key: Key) {
         if let Some(bot) = self.bots.iter_mut().find(|bot| bot.key == key) {
             *bot = Bot::away(key, AWAY_TICKS);
@@ -163,7 +162,7 @@ mod tests {
         ends
     }
 
-    /// A rejected bot joins once the server has a free slot.
+    /// A bot that was rejected by a full server joins once a slot is free.
     #[test]
     fn rejected_bot_tries_again() {
         let mut server = Server::new(3);
@@ -188,7 +187,7 @@ mod tests {
         assert!(joins);
     }
 
-    /// Bots join, play, lose or win, and join again.
+    /// Bots join, play until they lose or win, and join again.
     #[test]
     fn bots_join_again_after_a_game() {
         let mut server = Server::new(3);

@@ -1,4 +1,4 @@
-//! Connections of either protocol.
+//! Connections over either protocol.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,17 +10,18 @@ use snowfight::message::Delivery;
 
 use crate::replication::{self, Replicas};
 
-/// The backlog of a RakNet connection, in bytes, above which it gets no more snapshots. Newer ones will replace them.
+/// The backlog of a RakNet connection, in bytes, above which the server skips snapshots; newer snapshots replace
+/// them.
 const SNAPSHOT_BACKLOG_BYTES: u32 = 32 * 1_024;
-/// The backlog of a connection of the Game Protocol, in chunks.
+/// The backlog of a Game Protocol connection, in chunks, above which the server skips snapshots.
 const SNAPSHOT_BACKLOG_CHUNKS: u32 = 64;
-/// The multiple of these backlogs above which a connection gets nothing at all. Only a client that hardly acknowledges
-/// anything and keeps sending requests reaches it.
+/// The multiple of these limits above which the server sends nothing at all. Only a client that keeps sending
+/// requests and hardly acknowledges anything reaches it.
 const EXCESS_FACTOR: u32 = 4;
-/// The channel of snapshots, which are sequenced.
+/// The channel of the snapshots, which are sequenced.
 const SNAPSHOTS: Channel = Channel::new(1).unwrap();
 
-/// The transport of the messages of the game.
+/// The transport that carries the messages of the game.
 ///
 /// ```
 /// use snowfight_server::Protocol;
@@ -76,13 +77,13 @@ pub enum ConnectError {
     Random(#[source] std::io::Error),
 }
 
-/// The amount of data queued on a connection.
+/// How much data a connection has queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backlog {
     Low,
-    /// Further snapshots would arrive too late.
+    /// Above the limit for snapshots, which would arrive too late.
     High,
-    /// It uses memory that other connections need.
+    /// Above [`EXCESS_FACTOR`] times that limit. The queue takes memory from other connections.
     Excessive,
 }
 
@@ -98,7 +99,7 @@ impl Backlog {
     }
 }
 
-/// A connection of either protocol.
+/// A connection over either protocol.
 #[derive(Debug)]
 pub(crate) enum AnyConnection {
     GameProtocol(game_protocol::Connection),
@@ -124,7 +125,7 @@ impl AnyConnection {
         }
     }
 
-    /// Connects with RakNet, and uses replication if the server offers it.
+    /// Connects over RakNet, and uses replication if the server offers it.
     pub(crate) async fn connect_replicated(
         address: SocketAddr,
         network: Option<Simulation>,
@@ -134,7 +135,7 @@ impl AnyConnection {
         Ok((Self::RakNet(endpoint.connect(address).await?), replicas))
     }
 
-    /// Sends a message; returns false if the send memory is full.
+    /// Sends a message; returns false if the send buffer is full.
     pub(crate) fn send(&self, payload: &[u8], delivery: Delivery) -> bool {
         match self {
             Self::GameProtocol(connection) => {
@@ -157,7 +158,7 @@ impl AnyConnection {
         }
     }
 
-    /// Returns the next message of the game; `None` once the connection is closed.
+    /// Returns the next game message; `None` once the connection is closed.
     pub(crate) async fn recv(&self) -> Option<Vec<u8>> {
         match self {
             Self::GameProtocol(connection) => Some(connection.recv().await?.bytes),
@@ -171,7 +172,7 @@ impl AnyConnection {
         }
     }
 
-    /// Returns the amount of data that is still to be sent or acknowledged.
+    /// Returns the level of data that is queued or in flight.
     pub(crate) fn backlog(&self) -> Backlog {
         match self {
             Self::GameProtocol(connection) => connection.stats().map_or(Backlog::Low, |stats| {
@@ -204,7 +205,7 @@ impl AnyConnection {
     }
 }
 
-/// Returns the local address for a client of a server at this address.
+/// Returns a local address with any free port, of the address family of the server.
 fn any_port(server: SocketAddr) -> SocketAddr {
     match server {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),

@@ -1,4 +1,4 @@
-//! The server: sockets, tasks and a clock around the state machine.
+//! The server program: sockets, tasks and a clock around the state machine.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,23 +22,24 @@ use crate::key::Key;
 use crate::meter::{Meter, Report};
 use crate::replication::Replication;
 
-/// The maximum time that a tick waits until its datagrams are sent. A busy driver must not delay further ticks.
+/// The maximum time that a tick waits for its datagrams to be sent, so that a busy driver does not delay the next
+/// tick.
 const FLUSH_TIMEOUT: Duration = Duration::from_micros(1_000_000 / TICKS_PER_SECOND as u64);
-/// The maximum time that a snapshot waits for the congestion window; a newer one replaces it. It does not apply to
-/// RakNet's split snapshots: they are reliable, and the transport keeps them until they are acknowledged.
+/// The maximum time that a snapshot waits for the congestion window before it is dropped; a newer one replaces it.
+/// Fragmented RakNet snapshots are reliable and are kept until they are acknowledged.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_millis(250);
 /// The length of the queue of connection events.
 const EVENT_QUEUE: usize = 1_024;
-/// The number of events that are handled before the resulting messages are sent.
+/// The maximum number of events handled before the resulting messages are sent.
 const BATCH: usize = 64;
-/// The maximum number of received bytes of one connection that wait for the server.
+/// The maximum number of received bytes per connection that the server has not yet read.
 const RECEIVE_QUEUE: usize = 256 << 10;
-/// The average number of memory blocks per connection.
+/// The average number of memory blocks per connection, which determines the size of the pool.
 const BLOCKS: usize = 128;
-/// The maximum number of blocks of one connection in each direction.
+/// The maximum number of memory blocks per connection and direction.
 ///
-/// It is the backlog at which snapshots stop, one more snapshot, and as much again for reliable messages. Only hundreds
-/// of connections without acknowledgements can exhaust the memory.
+/// The value is the sum of three parts: the backlog at which snapshots stop, one more snapshot, and the same amount
+/// again for reliable messages. The pool is exhausted only if hundreds of connections acknowledge nothing.
 const CONNECTION_BLOCKS: u32 = 256;
 
 /// The options of a server.
@@ -54,7 +55,7 @@ pub struct Options {
     pub bots: u16,
     /// A simulated network between the server and its sockets.
     pub simulate: Option<Simulation>,
-    /// The rule for which clients get fewer snapshots.
+    /// The rule for sending fewer snapshots to slow clients.
     pub pacing: Pacing,
     /// The file with the key for secure connections over RakNet. Plain connections remain possible.
     pub secure: Option<PathBuf>,
@@ -94,18 +95,18 @@ pub enum OptionsError {
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),
     /// There are too many bots.
-    #[error("there can be {room} bots, not {0}", room = MAX_PLAYERS / 2)]
+    #[error("{0} bots exceed the maximum of {most}", most = MAX_PLAYERS / 2)]
     TooManyBots(u16),
 }
 
-/// An event from the task of a connection.
+/// An event from a connection's task.
 enum ConnectionEvent {
     Opened(AnyConnection),
     Message(Key, Vec<u8>),
     Ended(Key),
 }
 
-/// Counts since the start.
+/// Counters since the start of the server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     datagrams: u64,
@@ -127,7 +128,7 @@ pub struct Host {
     next_key: u64,
     start: Instant,
     meter: Meter,
-    /// The counts at the last report.
+    /// The counters at the last report.
     reported: Counts,
     buffer: Box<[u8]>,
 }
@@ -136,7 +137,7 @@ impl Host {
     /// Binds both sockets.
     ///
     /// # Errors
-    /// An [`OptionsError`] with the necessary change.
+    /// Returns an [`OptionsError`] with a message that names the setting to change.
     pub async fn bind(options: &Options) -> Result<Self, OptionsError> {
         if usize::from(options.bots) > MAX_PLAYERS / 2 {
             return Err(OptionsError::TooManyBots(options.bots));
@@ -147,7 +148,7 @@ impl Host {
         let mut server = Box::new(Server::new(options.seed));
         server.set_pacing(options.pacing);
         let advertisement = Advertisement { port: game_protocol.local_addr().port() };
-        // This cannot fail: it is far below the maximum length.
+        // This cannot fail: the advertisement is far below the maximum length.
         let _ = raknet.set_advertisement(advertisement.to_string().as_bytes());
         Ok(Self {
             game_protocol: Arc::new(game_protocol),
@@ -164,7 +165,7 @@ impl Host {
         })
     }
 
-    /// Returns the address on which it listens.
+    /// Returns the address on which the server listens for a protocol.
     #[must_use]
     pub fn address(&self, protocol: Protocol) -> SocketAddr {
         match protocol {
@@ -178,7 +179,7 @@ impl Host {
         self.run_reporting(Duration::MAX, |_| {}).await;
     }
 
-    /// Serves until the future is dropped, and reports the duration of ticks at an interval.
+    /// Serves until the future is dropped, and passes a [`Report`] to `report` at the interval `every`.
     pub async fn run_reporting(mut self, every: Duration, mut report: impl FnMut(Report)) {
         let (sender, mut events) = mpsc::channel(EVENT_QUEUE);
         tokio::spawn(accept(Arc::clone(&self.game_protocol), AnyConnection::GameProtocol, sender.clone()));
@@ -193,8 +194,7 @@ impl Host {
                 }
                 first = events.recv() => first,
             };
-            // Events are also handled after a tick, so that a server with permanently late ticks still handles
-            // messages.
+            // Handle events after a tick too. If all ticks are late, no messages would be handled otherwise.
             let more = std::iter::from_fn(|| events.try_recv().ok());
             for event in first.into_iter().chain(more).take(BATCH) {
                 self.handle_event(event, &sender);
@@ -207,7 +207,7 @@ impl Host {
         }
     }
 
-    /// Returns the report since the previous one.
+    /// Returns the report for the time since the previous report.
     fn report(&mut self) -> Report {
         let (game, raknet) = (self.game_protocol.stats().peer, self.raknet.stats().peer);
         let Stats { snapshots, thinned, backlogged, .. } = self.server.stats();
@@ -260,7 +260,7 @@ impl Host {
         self.meter.record(began.elapsed(), began.saturating_duration_since(due));
     }
 
-    /// Sends the messages of the server, and closes the connections that it closes.
+    /// Sends the messages of the state machine, and closes the connections that it wants closed.
     fn send(&mut self) {
         let now = self.now();
         while let Some(output) = self.server.poll_output(&mut self.buffer) {
@@ -301,7 +301,7 @@ impl Host {
         }
     }
 
-    /// A connection beyond the limit is dropped, which closes it.
+    /// Registers a connection. If the server is full, the connection is dropped, which closes it.
     fn open(&mut self, connection: AnyConnection, sender: &mpsc::Sender<ConnectionEvent>) {
         let key = Key::Peer(self.next_key);
         self.next_key += 1;
@@ -321,13 +321,13 @@ impl Host {
                     return;
                 }
             }
-            // The server may have stopped.
+            // The send fails only if the server has stopped.
             let _ = sender.send(ConnectionEvent::Ended(key)).await;
         });
     }
 }
 
-/// Notifies the server of every connection of an endpoint.
+/// Sends every new connection of an endpoint to the server.
 async fn accept<P: endpoint::Protocol>(
     endpoint: Arc<Endpoint<P>>,
     wrap: fn(Connection<P>) -> AnyConnection,
@@ -340,7 +340,7 @@ async fn accept<P: endpoint::Protocol>(
     }
 }
 
-/// Waits until datagrams are sent, but not longer than a tick.
+/// Waits until the datagrams are sent, but at most for the length of a tick.
 async fn within_a_tick(flushed: impl Future) {
     let _ = tokio::time::timeout(FLUSH_TIMEOUT, flushed).await;
 }
@@ -348,13 +348,13 @@ async fn within_a_tick(flushed: impl Future) {
 /// The result of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SendResult {
-    /// It was sent, or it was skipped because a newer one will replace it.
+    /// The message was queued, or skipped because a newer one will replace it.
     Handled,
-    /// A reliable message could not be sent, so the connection has to be closed.
+    /// A reliable message could not be queued, so the connection must be closed.
     Failed,
 }
 
-/// Sends a message on a connection; snapshots only while its backlog is low.
+/// Sends a message on a connection. Snapshots are skipped while the connection's backlog is high.
 fn send_to(connection: &AnyConnection, payload: &[u8], delivery: Delivery) -> SendResult {
     match (delivery, connection.backlog()) {
         (Delivery::Reliable, Backlog::Low | Backlog::High) if connection.send(payload, delivery) => {
@@ -362,7 +362,7 @@ fn send_to(connection: &AnyConnection, payload: &[u8], delivery: Delivery) -> Se
         }
         (Delivery::Reliable, Backlog::Low | Backlog::High | Backlog::Excessive) => SendResult::Failed,
         (Delivery::Unreliable, Backlog::Low) => {
-            // Snapshots are replaced by newer ones, and pings are repeated.
+            // The result is irrelevant: newer snapshots replace this one, and clients repeat pings.
             let _ = connection.send(payload, delivery);
             SendResult::Handled
         }
@@ -390,7 +390,7 @@ fn raknet_options(of_server: &Options) -> Result<raknet::Options, OptionsError> 
     Ok(options)
 }
 
-/// Returns the options that are the same for both protocols.
+/// Returns the endpoint options for a protocol; they are the same for both.
 fn options<P: endpoint::Protocol>(
     simulate: Option<Simulation>,
 ) -> Result<endpoint::Options<P>, OptionsError> {
@@ -404,7 +404,7 @@ fn options<P: endpoint::Protocol>(
 mod tests {
     use super::*;
 
-    /// A driver that is always busy does not delay ticks.
+    /// A driver that never becomes idle does not delay ticks.
     #[tokio::test]
     async fn busy_driver_does_not_delay_ticks() {
         let limit = Duration::from_secs(10);

@@ -1,6 +1,6 @@
-//! The keys of connections.
+//! The server's keys for its connections and bots.
 
-/// The key of a connection.
+/// The server's key for a connection or a bot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Peer(u64),

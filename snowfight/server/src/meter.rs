@@ -1,11 +1,11 @@
-//! The duration of ticks.
+//! Measures the duration of ticks.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-/// The longest recorded tick in microseconds.
+/// The upper limit of the histogram, in microseconds. Longer ticks are counted as this long.
 const LONGEST: u64 = 10_000_000;
 
 /// Durations of ticks since the last report.
@@ -32,23 +32,23 @@ pub struct Meter {
 pub struct Report {
     /// The number of ticks.
     pub ticks: u64,
-    /// The median duration of a tick, up to the last datagram in the socket.
+    /// The median duration of a tick, from its start until its last datagram is handed to the socket.
     pub p50: Duration,
-    /// The 99th percentile of the duration.
+    /// The 99th percentile of the tick duration.
     pub p99: Duration,
-    /// The 99th percentile of the delay at the start of a tick.
+    /// The 99th percentile of the delay between the due time and the start of a tick.
     pub late_p99: Duration,
-    /// The players at the end, including bots.
+    /// The number of players at the end of the interval, including bots.
     pub players: usize,
     /// The number of sent datagrams.
     pub datagrams: u64,
     /// The number of sent bytes, without IP and UDP headers.
     pub bytes: u64,
-    /// The number of sent snapshots.
+    /// The number of snapshots sent.
     pub snapshots: u64,
-    /// The number of snapshots that were skipped because a client was behind (docs/game.md#pacing).
+    /// The number of snapshots skipped because the client was behind (docs/game.md#pacing).
     pub thinned: u64,
-    /// The number of snapshots that were skipped because the server's own queues for a client were full.
+    /// The number of snapshots skipped because the client's transport queue was full.
     pub backlogged: u64,
 }
 
@@ -56,21 +56,21 @@ impl Meter {
     /// Creates an empty meter.
     ///
     /// # Panics
-    /// Never: its bounds are constants.
+    /// Never panics: the bounds of the histogram are constants.
     #[must_use]
     pub fn new() -> Self {
         let histogram = || Histogram::new_with_bounds(1, LONGEST, 3).expect("valid constant bounds");
         Self { took: histogram(), late: histogram() }
     }
 
-    /// Records the duration of a tick, and its delay.
+    /// Records the duration of a tick and the delay of its start.
     pub fn record(&mut self, took: Duration, late: Duration) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.took.saturating_record(micros(took));
         self.late.saturating_record(micros(late));
     }
 
-    /// Returns the report since the previous one.
+    /// Returns the report for the time since the previous call, and resets the meter.
     pub fn take(&mut self) -> Report {
         let at =
             |histogram: &Histogram<u64>, share| Duration::from_micros(histogram.value_at_quantile(share));
@@ -94,7 +94,7 @@ impl Default for Meter {
 }
 
 impl Report {
-    /// Returns the report as a JSON object with times in microseconds.
+    /// Returns the report as a JSON object. Durations are in microseconds.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({

@@ -1,4 +1,4 @@
-//! A player without a display.
+//! A network player without a display.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::connection::{AnyConnection, ConnectError, Protocol};
 use crate::replication::Replicas;
 
-/// The maximum time until a server answers a join request.
+/// The maximum time to wait for the response to the join request.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The reason why a player cannot play.
@@ -29,8 +29,8 @@ pub enum PlayerError {
     /// The server rejected the player.
     #[error("the server rejected the player: {0}")]
     Rejected(String),
-    /// The game was over at once.
-    #[error("the game was over at once")]
+    /// The game ended before the player could join.
+    #[error("the game ended before the player could join")]
     Over(GameOver),
     /// The server did not answer the join request.
     #[error("the server did not answer the join request")]
@@ -43,7 +43,7 @@ pub struct Player {
     connection: AnyConnection,
     client: Client,
     view: Box<View<MAX_ENTITIES>>,
-    /// The replicas of a client that has requested replication, and the tick that the view shows of them.
+    /// The replicas of a client with replication, and the tick of the state that the view shows.
     replicas: Option<(Replicas, u32)>,
     player: PlayerId,
     snapshots: u64,
@@ -51,7 +51,7 @@ pub struct Player {
     frames: u32,
 }
 
-/// The effect of a message.
+/// The effect of a received message.
 enum Handled {
     Nothing,
     Joined(PlayerId),
@@ -63,15 +63,15 @@ impl Player {
     /// Connects and joins the game.
     ///
     /// # Errors
-    /// A [`PlayerError`].
+    /// Returns a [`PlayerError`] if connecting fails, or if the server rejects the player or does not answer in 20 s.
     pub async fn join(server: SocketAddr, protocol: Protocol, scope: Scope) -> Result<Self, PlayerError> {
         Self::join_by(server, protocol, None, scope).await
     }
 
-    /// Like [`join`](Self::join), through a simulated network: `loss=5%,latency=50ms`.
+    /// Like [`join`](Self::join), through a simulated network with conditions such as `loss=5%,latency=50ms`.
     ///
     /// # Errors
-    /// A [`PlayerError`].
+    /// Returns the errors of [`join`](Self::join).
     pub async fn join_through(
         server: SocketAddr,
         protocol: Protocol,
@@ -126,41 +126,40 @@ impl Player {
         self.player
     }
 
-    /// Returns its view of the world.
+    /// Returns the player's view of the world.
     #[must_use]
     pub const fn view(&self) -> &View<MAX_ENTITIES> {
         &self.view
     }
 
-    /// Returns its own entity in the last snapshot; `None` if it has fallen.
+    /// Returns the body of the player in the newest snapshot; `None` if it has fallen.
     #[must_use]
     pub fn me(&self) -> Option<&Body> {
         Some(self.view.player(self.player)?.1)
     }
 
-    /// Returns the id of its own entity.
+    /// Returns the id of the player's entity.
     #[must_use]
     pub fn body(&self) -> Option<EntityId> {
         Some(self.view.player(self.player)?.0)
     }
 
-    /// Returns the result of the game, once it is over.
+    /// Returns the result of the game once it is over.
     #[must_use]
     pub const fn result(&self) -> Option<GameOver> {
         self.client.result()
     }
 
-    /// Returns the number of received snapshots or replicated states.
+    /// Returns the number of received snapshots or replication updates.
     #[must_use]
     pub const fn snapshots(&self) -> u64 {
         self.snapshots
     }
 
-    /// Sends input, and handles messages until the next frame, a sixtieth of a second later. Returns the result of the
-    /// game, once it is over.
+    /// Sends input and handles messages for one frame (1/60 s). Returns the result of the game once it is over.
     ///
     /// # Errors
-    /// [`PlayerError::Ended`] when the connection is closed without a result.
+    /// Returns [`PlayerError::Ended`] if the connection is closed before the result arrives.
     pub async fn frame(&mut self, input: Input) -> Result<Option<GameOver>, PlayerError> {
         let now = self.now();
         self.client.handle_frame(now, input);
@@ -169,7 +168,7 @@ impl Player {
         let next = self.start + Duration::from_secs(1) * self.frames / TICKS_PER_SECOND;
         while self.client.result().is_none() {
             tokio::select! {
-                // Messages come first, so that a player that is behind the clock still handles them.
+                // Messages are polled first, so that a player with late frames still handles them.
                 biased;
                 message = self.connection.recv() => {
                     let message = message.ok_or(PlayerError::Ended)?;
@@ -187,7 +186,7 @@ impl Player {
         while self.connection.recv().await.is_some() {}
     }
 
-    /// Leaves the game.
+    /// Closes the connection.
     pub async fn leave(self) {
         self.connection.close().await;
     }
@@ -229,7 +228,7 @@ impl Player {
     fn send(&mut self) {
         let mut buffer = [0; 64];
         while let Some((delivery, message)) = self.client.poll_message(&mut buffer) {
-            // Actions are repeated.
+            // A failed send is harmless, because the client repeats actions.
             let _ = self.connection.send(message, delivery);
         }
     }

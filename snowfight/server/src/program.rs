@@ -1,4 +1,4 @@
-//! Failures, output and signals, shared by the programs.
+//! Error reporting, output and signal handling, shared by the programs.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::thread;
 /// The length of the queue of lines.
 const LINES: usize = 16;
 
-/// The reason why a program fails: one line with a hint, and an exit status.
+/// The failure of a program: an error line with a hint, and an exit status.
 #[derive(Debug)]
 pub struct Failure {
     line: String,
@@ -17,22 +17,22 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Creates the failure of an operation: exit status 1.
+    /// Creates a runtime failure, with exit status 1.
     #[must_use]
     pub fn runtime(line: impl Display) -> Self {
         Self { line: line.to_string(), status: 1 }
     }
 
-    /// Creates the failure of invalid arguments: exit status 2.
+    /// Creates a failure for invalid arguments, with exit status 2.
     #[must_use]
     pub fn usage(line: impl Display) -> Self {
         Self { line: line.to_string(), status: 2 }
     }
 
-    /// Prints the line to standard error, and returns the exit status.
+    /// Prints the error to standard error and returns the exit status.
     #[must_use]
     pub fn report(&self) -> ExitCode {
-        // A failure to print is ignored.
+        // If standard error is closed, the error cannot be reported.
         let _ = writeln!(io::stderr(), "error: {}", self.line);
         ExitCode::from(self.status)
     }
@@ -41,7 +41,7 @@ impl Failure {
 /// Writes a line to standard output and flushes it. A broken pipe is not a failure.
 ///
 /// # Errors
-/// If writing fails for another reason.
+/// Returns a failure if writing fails for another reason.
 pub fn print(line: impl Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{line}").and_then(|()| out.flush()) {
@@ -52,7 +52,8 @@ pub fn print(line: impl Display) -> Result<(), Failure> {
     }
 }
 
-/// Writes lines from its own thread, so that a stalled reader does not block the program. A full queue drops lines.
+/// Prints lines from its own thread, so that a stalled reader does not block the program. If 16 lines are queued,
+/// further lines are dropped.
 ///
 /// ```
 /// let mut printer = snowfight_server::program::Printer::start()?;
@@ -67,13 +68,13 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// Creates a printer to standard output.
+    /// Starts a printer to standard output.
     ///
     /// # Errors
-    /// If the thread cannot be started.
+    /// Returns a failure if the thread cannot be started.
     pub fn start() -> Result<Self, Failure> {
         Self::writing(|line| {
-            // Lines that cannot be written are dropped.
+            // A line that cannot be written is dropped.
             let _ = print(line);
         })
     }
@@ -86,7 +87,7 @@ impl Printer {
         Ok(Self { lines, dropped: 0 })
     }
 
-    /// Writes a line if the queue is not full.
+    /// Queues a line, or drops it if the queue is full.
     pub fn offer(&mut self, line: impl Display) {
         self.dropped += u64::from(self.lines.try_send(line.to_string()).is_err());
     }
@@ -101,7 +102,7 @@ impl Printer {
 /// Parses the command line.
 ///
 /// # Errors
-/// If it is invalid, as one line; help and version end the program.
+/// Returns the error as one line if the arguments are invalid. `--help` and `--version` print and exit.
 pub fn parse<A: clap::Parser>() -> Result<A, Failure> {
     use clap::error::ErrorKind;
     A::try_parse().map_err(|error| {
@@ -115,19 +116,19 @@ pub fn parse<A: clap::Parser>() -> Result<A, Failure> {
     })
 }
 
-/// Runs a future on all cores that this program may use.
+/// Runs a future on a multi-threaded runtime.
 ///
 /// # Errors
-/// If the runtime cannot be started, or the future fails.
+/// Returns a failure if the runtime cannot be started, or the failure of the future.
 pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| Failure::runtime(format!("cannot start: {error}")))?.block_on(future)
 }
 
-/// Completes at Ctrl-C or a termination signal. Signals are caught from this call on.
+/// Returns a future that completes on Ctrl-C or a termination signal. The signals are caught from this call on.
 ///
 /// # Errors
-/// If signals cannot be caught.
+/// Returns a failure if the signal handlers cannot be installed.
 pub fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     let cannot = |error| Failure::runtime(format!("cannot wait for signals: {error}"));
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Replication of the world, for RakNet connections that request it.
+//! Replication of the world to the RakNet connections that request it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,15 +13,15 @@ use snowfight_replication::{ReplicatedWorld, WorldAuthority, WorldReplicas};
 
 use crate::key::Key;
 
-/// The stack of the thread that creates the authority. It contains room for all connections and is moved while it is
-/// created, which exceeds the default stack.
+/// The stack size of the thread that creates the authority, in bytes. The authority has capacity for all connections
+/// and passes over the stack, where it exceeds the default size.
 const STACK: usize = 256 << 20;
 
 type Authority = WorldAuthority<RakNet, MAX_SESSIONS>;
 /// The replicas of a client.
 pub(crate) type Replicas = SharedHook<WorldReplicas<RakNet>>;
 
-/// The authority of a server, and the connections that it serves.
+/// The replication authority of a server, and the connections that may use it.
 #[derive(Debug)]
 pub(crate) struct Replication {
     authority: SharedHook<Authority>,
@@ -29,7 +29,7 @@ pub(crate) struct Replication {
     connections: HashMap<Key, Served>,
 }
 
-/// A connection, and true if it gets the world.
+/// A connection, and whether it receives the world.
 #[derive(Clone, Copy, Debug)]
 struct Served {
     id: ConnectionId,
@@ -37,10 +37,10 @@ struct Served {
 }
 
 impl Replication {
-    /// Creates the replication without connections.
+    /// Starts replication without connections.
     ///
     /// # Panics
-    /// Never: the classes are valid constants.
+    /// Never panics: the entity classes are valid constants.
     pub(crate) fn start() -> io::Result<Self> {
         let make = || {
             let authority = snowfight_replication::authority(Delivery::UNRELIABLE);
@@ -51,7 +51,7 @@ impl Replication {
         Ok(Self { authority, world: ReplicatedWorld::new(), connections: HashMap::new() })
     }
 
-    /// Binds the endpoint of the server.
+    /// Binds the server's RakNet endpoint with the replication plugin.
     pub(crate) async fn bind(
         &self,
         address: SocketAddr,
@@ -60,18 +60,18 @@ impl Replication {
         bind(address, options, &self.authority).await
     }
 
-    /// Handles a new connection, which gets nothing yet.
+    /// Registers a new connection. It receives nothing until its client requests replication.
     pub(crate) fn open(&mut self, key: Key, id: ConnectionId) {
         self.authority.with(|authority| ReplicatedWorld::pause(authority, id));
         self.connections.insert(key, Served { id, is_active: false });
     }
 
-    /// Handles a closed connection.
+    /// Removes a closed connection.
     pub(crate) fn close(&mut self, key: Key) {
         self.connections.remove(&key);
     }
 
-    /// Records the world after a tick of the server; returns true if there is something to send.
+    /// Records the world after a tick; returns true if there are updates to send.
     pub(crate) fn record(&mut self, server: &Server<Key>) -> bool {
         let Self { authority, world, connections } = self;
         if !world.is_due(server.world().time()) {
@@ -95,10 +95,10 @@ impl Replication {
     }
 }
 
-/// Binds the endpoint of a client, which shows the world in its replicas.
+/// Binds a client's endpoint with the replication plugin, and returns its replicas.
 ///
 /// # Panics
-/// Never: the classes are valid constants.
+/// Never panics: the entity classes are valid constants.
 pub(crate) async fn bind_client(
     address: SocketAddr,
     options: Options,
@@ -114,7 +114,7 @@ async fn bind<T: Plugin<RakNet> + Send + 'static>(
     plugin: &SharedHook<T>,
 ) -> Result<Endpoint<RakNet>, BindError> {
     let mut host = PluginHost::<_, 1>::new();
-    // This cannot fail: there is room for this plugin, and no other could use its ids.
+    // This cannot fail: it is the only plugin of this host.
     let _ = host.attach::<RakNet>(plugin.clone());
     Endpoint::bind_with_hook(address, options, |_| host).await
 }

@@ -1,6 +1,6 @@
-//! The client's side of the game as a state machine (docs/game.md#the-client).
+//! The client state machine of the game (docs/game.md#the-client).
 //!
-//! It does not store the world: snapshots borrow from the message, and [`View`] can store them.
+//! It does not store the world. Snapshots borrow from the received message; [`View`] can store them.
 //!
 //! ```
 //! use rakwire::Instant;
@@ -42,16 +42,16 @@ use crate::message::{
 pub use predict::Prediction;
 pub use view::View;
 
-/// The interval of pings.
+/// The interval between pings.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
-/// The number of frames after which an unchanged action is repeated.
+/// The number of frames after which an unchanged movement or break is sent again.
 ///
 /// Messages are unordered (docs/game.md#reliability), so an older one may have arrived last.
 const REPEAT_FRAMES: u8 = 6;
-/// The number of frames after the movement at which breaking is repeated. Spreading the two lets the server receive
-/// acknowledgements twice as often.
+/// The offset of repeated breaks from repeated movements, in frames. With the offset, the server receives
+/// acknowledgements at twice the rate.
 const BREAK_FRAME: u8 = REPEAT_FRAMES / 2;
-/// The maximum number of queued messages: twice those of one frame, and the first request.
+/// The maximum number of queued messages: two frames' worth and the initial join request.
 const MAX_QUEUED: usize = 8;
 /// The channel of the request to join.
 const INIT: Channel = Channel(0);
@@ -59,29 +59,29 @@ const INIT: Channel = Channel(0);
 /// The input of the player in one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Input {
-    /// The direction to walk in.
+    /// The direction in which to walk.
     pub movement: Direction,
-    /// The entity to break.
+    /// The entity to break; `None` to stop.
     pub breaking: Option<EntityId>,
-    /// The target of a throw.
+    /// The target of a throw; `None` for no throw.
     pub throw: Option<Point>,
 }
 
-/// The change that a message of the server has caused.
+/// The effect of a message from the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update<'m> {
     /// The client has joined the game.
     Joined {
-        /// Its player.
+        /// The id of the client's player.
         player: PlayerId,
-        /// All entities.
+        /// The whole world.
         entities: List<'m, Entity>,
     },
     /// A newer state of the world.
     Snapshot {
-        /// Its tick.
+        /// The tick of the state.
         time: u32,
-        /// All entities, or those that have changed, as `scope` says.
+        /// All entities, or only those that have changed; see `scope`.
         entities: List<'m, Entity>,
         /// The scope of the snapshot.
         scope: Scope,
@@ -90,12 +90,12 @@ pub enum Update<'m> {
     Over(GameOver),
     /// The server has answered a ping.
     Pong {
-        /// The round-trip time; `None` for a pong that does not match the last ping.
+        /// The round-trip time; `None` if the pong does not match the last ping.
         round_trip: Option<Duration>,
     },
     /// The server has rejected a request.
     Rejected(Text<'m>),
-    /// The message was outdated or unexpected.
+    /// The message was outdated or unexpected, and had no effect.
     Ignored,
 }
 
@@ -108,31 +108,31 @@ pub enum Update<'m> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// There is no connection.
+    /// No connection is open.
     Connecting,
-    /// Init was sent.
+    /// The request to join was sent.
     Joining,
-    /// In the game, with the tick of the newest snapshot.
+    /// The client is in the game; `newest` is the tick of the newest snapshot.
     Playing { player: PlayerId, newest: Option<u32>, scope: Scope },
     /// The game is over.
     Over(GameOver),
 }
 
-/// A ping without a pong yet.
+/// A ping that has not been answered.
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     channel: Channel,
     sent: Instant,
 }
 
-/// The last input sent, and the number of frames since the movement was repeated.
+/// The last input that was sent, and the number of frames since the movement was sent.
 #[derive(Clone, Copy, Debug)]
 struct LastInput {
     input: Input,
     frames: u8,
 }
 
-/// The client.
+/// The client state machine.
 ///
 /// ```
 /// let mut client = snowfight::client::Client::new();
@@ -151,14 +151,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// Creates a client without a connection that requests whole snapshots.
+    /// Creates an unconnected client that requests whole snapshots.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_scope(Scope::Whole)
     }
 
-    /// Creates a client without a connection that requests these snapshots. A server that supports only whole ones
-    /// sends those.
+    /// Creates an unconnected client that requests snapshots of this scope. A server that supports only whole
+    /// snapshots sends those.
     #[must_use]
     pub const fn with_scope(requested: Scope) -> Self {
         let queue = Deque::new();
@@ -172,7 +172,7 @@ impl Client {
         }
     }
 
-    /// Returns the player of the client while it is in the game.
+    /// Returns the client's player while it is in the game.
     #[must_use]
     pub const fn player(&self) -> Option<PlayerId> {
         match self.state {
@@ -196,7 +196,7 @@ impl Client {
         }
     }
 
-    /// Handles a new connection: the client requests to join.
+    /// Handles a new connection, and queues the request to join.
     pub fn handle_connected(&mut self) {
         if self.state == State::Connecting {
             self.state = State::Joining;
@@ -204,16 +204,17 @@ impl Client {
         }
     }
 
-    /// Handles the closing of the connection. A result is kept; otherwise the client starts over.
+    /// Handles the closing of the connection. The result of a finished game is kept; otherwise the client returns to
+    /// its initial state.
     pub fn handle_disconnected(&mut self) {
         let state = if let State::Over(_) = self.state { self.state } else { State::Connecting };
         *self = Self { state, ..Self::with_scope(self.requested) };
     }
 
-    /// Handles a message. The update borrows from it.
+    /// Handles a message from the server. The returned update borrows from the message.
     ///
     /// # Errors
-    /// An error if the message cannot be unpacked. It had no effect and can be ignored.
+    /// Returns an error if the message cannot be unpacked. The message has no effect then, and can be ignored.
     pub fn handle_message<'m>(&mut self, now: Instant, message: &'m dyn Chunks) -> Result<Update<'m>, Error> {
         let mut reader = Reader::over(message);
         Ok(match ServerMessage::unpack(&mut reader)? {
@@ -225,18 +226,18 @@ impl Client {
         })
     }
 
-    /// Returns the tick of a message that is a whole snapshot. If several are queued only the newest matters, so a
-    /// client that handles messages once a frame can skip the others.
+    /// Returns the tick of a message that contains a whole snapshot; `None` for other messages. Of several queued
+    /// snapshots only the newest matters, so a client that handles messages once per frame can skip the others.
     #[must_use]
     pub fn whole_snapshot_time(&self, message: &dyn Chunks) -> Option<u32> {
         let State::Playing { scope: Scope::Whole, .. } = self.state else { return None };
-        // The indices of `ServerMessage` and `EventKind`, with the tick between them.
+        // The message begins with the variant indices of `ServerMessage` and `EventKind`, with the tick between them.
         let (is_response, time, is_game_over) =
             <(bool, u32, bool)>::unpack(&mut Reader::over(message)).ok()?;
         (!is_response && !is_game_over).then_some(time)
     }
 
-    /// Begins a frame: sends changes of the input, and a ping at intervals.
+    /// Handles a frame: queues changed input, and a ping once per second.
     pub fn handle_frame(&mut self, now: Instant, input: Input) {
         if !matches!(self.state, State::Playing { .. }) {
             return;
@@ -245,8 +246,8 @@ impl Client {
         self.send_actions(input);
     }
 
-    /// Returns the next message to send, packed into `buffer`, and its reliability. 16 bytes are enough. Actions except
-    /// throws, which are long, are followed by the acknowledgement of the newest snapshot.
+    /// Packs the next message into `buffer`, which needs at most 16 bytes, and returns its reliability and its bytes.
+    /// An acknowledgement of the newest snapshot follows every action except throws, which are already long.
     pub fn poll_message<'b>(&mut self, buffer: &'b mut [u8]) -> Option<(Delivery, &'b [u8])> {
         let message = self.queue.front()?;
         let delivery = message.delivery();
@@ -264,7 +265,7 @@ impl Client {
         Some((delivery, buffer.get(..length)?))
     }
 
-    /// Returns the tick of the newest snapshot of this game.
+    /// Returns the tick of the newest snapshot in this game.
     const fn newest(&self) -> Option<u32> {
         match self.state {
             State::Playing { newest, .. } => newest,
@@ -282,7 +283,7 @@ impl Client {
                 *newest = Some(event.time);
                 Update::Snapshot { time: event.time, entities: snapshot.entities, scope: *scope }
             }
-            // Messages are unordered: the end of the game may arrive before Connect.
+            // Messages are unordered, so the result of the game may arrive before Connect.
             (EventKind::GameOver(result), State::Joining | State::Playing { .. }) => {
                 self.state = State::Over(result);
                 self.queue.clear();
@@ -319,7 +320,7 @@ impl Client {
         self.enqueue(ClientMessage::Request(Request { channel, kind: RequestKind::Ping }));
     }
 
-    /// Sends changed input, and repeats unchanged input at intervals.
+    /// Queues changed input, and at intervals unchanged input.
     fn send_actions(&mut self, input: Input) {
         let last = self.last_sent.map(|last_sent| last_sent.input);
         let frame = self.last_sent.map_or(0, |last_sent| (last_sent.frames + 1) % REPEAT_FRAMES);
@@ -339,12 +340,12 @@ impl Client {
         self.enqueue(ClientMessage::Action(Action { kind }));
     }
 
-    /// Queues a message; a full queue drops its oldest.
+    /// Queues a message. If the queue is full, its oldest message is dropped.
     fn enqueue(&mut self, message: ClientMessage) {
         if self.queue.is_full() {
             self.queue.pop_front();
         }
-        // This cannot fail: there is room now.
+        // This cannot fail: the queue has a free slot.
         let _ = self.queue.push_back(message);
     }
 }
@@ -355,7 +356,7 @@ impl Default for Client {
     }
 }
 
-/// Returns true if a tick is after another one, with wrap-around.
+/// Returns true if `tick` is later than `other`, with wrap-around.
 const fn is_later(tick: u32, other: u32) -> bool {
     let ahead = tick.wrapping_sub(other);
     ahead != 0 && ahead < u32::MAX / 2

@@ -1,4 +1,4 @@
-//! A test for each transition of the client's state diagram, and hostile servers.
+//! The client's state transitions (docs/game.md#the-client), and messages from hostile servers.
 
 use std::vec;
 use std::vec::Vec;
@@ -16,7 +16,7 @@ fn taken(client: &mut Client) -> Vec<ClientMessage> {
     let mut buffer = [0; 16];
     let mut messages = Vec::new();
     while let Some((delivery, payload)) = client.poll_message(&mut buffer) {
-        let message: ClientMessage = unpack(payload).expect("the client packs well");
+        let message: ClientMessage = unpack(payload).expect("a valid message from the client");
         assert_eq!(message.delivery(), delivery);
         messages.push(message);
     }
@@ -24,7 +24,7 @@ fn taken(client: &mut Client) -> Vec<ClientMessage> {
 }
 
 fn deliver(client: &mut Client, message: &ServerMessage<'_>) -> bool {
-    let bytes = to_vec(message).expect("it packs");
+    let bytes = to_vec(message).expect("a packed message");
     let pieces: Vec<_> = bytes.chunks(3).collect();
     client.handle_message(NOW, &pieces.as_slice()) != Ok(Update::Ignored)
 }
@@ -63,14 +63,14 @@ fn action(kind: ActionKind) -> ClientMessage {
 }
 
 #[test]
-fn start_to_establish_connection() {
+fn unconnected_client_sends_nothing() {
     let mut client = Client::new();
     client.handle_frame(NOW, Input::default());
     assert_eq!((taken(&mut client), client.player(), client.result()), (vec![], None, None));
 }
 
 #[test]
-fn establish_connection_to_send_init() {
+fn connected_client_requests_to_join_once() {
     let mut client = Client::new();
     client.handle_connected();
     client.handle_connected();
@@ -78,22 +78,22 @@ fn establish_connection_to_send_init() {
 }
 
 #[test]
-fn send_init_to_receive_connect() {
+fn client_joins_on_the_response_to_its_request() {
     let mut client = Client::new();
     client.handle_connected();
     taken(&mut client);
-    // Everything else is ignored: snapshots, and a Connect for another request.
+    // Snapshots, and a Connect with the channel of another request.
     assert!(!deliver(&mut client, &snapshot(1)));
     assert!(!deliver(&mut client, &connect(Channel(9))));
     client.handle_frame(NOW, Input::default());
     assert_eq!((taken(&mut client), client.player()), (vec![], None));
-    let bytes = to_vec(&connect(INIT)).expect("it packs");
+    let bytes = to_vec(&connect(INIT)).expect("a packed message");
     let joined = Update::Joined { player: PlayerId(4), entities: List::new(&ENTITIES) };
     assert_eq!(client.handle_message(NOW, &bytes.as_slice()), Ok(joined));
 }
 
 #[test]
-fn receive_connect_to_update_local_state() {
+fn view_shows_entities_up_to_its_capacity() {
     let client = playing();
     assert_eq!(client.player(), Some(PlayerId(4)));
     let mut view = View::<2>::new();
@@ -104,19 +104,19 @@ fn receive_connect_to_update_local_state() {
 }
 
 #[test]
-fn poll_events_snapshot_to_update_local_state_to_poll_events() {
+fn outdated_snapshots_are_ignored() {
     let mut client = playing();
     assert!(deliver(&mut client, &snapshot(10)) && deliver(&mut client, &snapshot(12)));
     assert!(!deliver(&mut client, &snapshot(11)) && !deliver(&mut client, &snapshot(12)));
     assert!(deliver(&mut client, &snapshot(13)));
-    // The count wraps.
+    // Ticks wrap around.
     let mut client = playing();
     assert!(deliver(&mut client, &snapshot(u32::MAX)) && deliver(&mut client, &snapshot(0)));
     assert!(!deliver(&mut client, &snapshot(u32::MAX)));
 }
 
 #[test]
-fn poll_events_otherwise_to_send_ping() {
+fn client_pings_once_per_second_and_measures_the_round_trip() {
     let mut client = playing();
     let pings = |client: &mut Client, millis: u64| {
         client.handle_frame(Instant::from_micros(millis * 1_000), Input::default());
@@ -128,18 +128,18 @@ fn poll_events_otherwise_to_send_ping() {
         [1, 0, 0, 1, 0, 1]
     );
     let pong = ServerMessage::Response(Response { channel: Channel(3), kind: ResponseKind::Pong });
-    let bytes = to_vec(&pong).expect("it packs");
+    let bytes = to_vec(&pong).expect("a packed message");
     let now = Instant::from_micros(2_030_000);
     let known = Update::Pong { round_trip: Some(Duration::from_millis(30)) };
     assert_eq!(client.handle_message(now, &bytes.as_slice()), Ok(known));
     let pong = ServerMessage::Response(Response { channel: Channel(1), kind: ResponseKind::Pong });
-    let bytes = to_vec(&pong).expect("it packs");
+    let bytes = to_vec(&pong).expect("a packed message");
     let unknown = Update::Pong { round_trip: None };
     assert_eq!(client.handle_message(now, &bytes.as_slice()), Ok(unknown));
 }
 
 #[test]
-fn send_ping_to_poll_input_to_send_actions() {
+fn frame_sends_changed_input() {
     let mut client = playing();
     let target = Point::new(1.0, 2.0, 3.0);
     let input = Input { movement: Direction::WEST, breaking: Some(EntityId(7)), throw: Some(target) };
@@ -153,9 +153,9 @@ fn send_ping_to_poll_input_to_send_actions() {
     assert_eq!(taken(&mut client), expected);
 }
 
-/// Actions are repeated, because an older one may have arrived last.
+/// Messages are unordered, so the last action to arrive may be an outdated one.
 #[test]
-fn send_actions_to_render_scene_to_poll_events() {
+fn unchanged_actions_are_repeated_at_intervals() {
     let mut client = playing();
     let frame = |client: &mut Client, input| {
         client.handle_frame(NOW, input);
@@ -170,7 +170,7 @@ fn send_actions_to_render_scene_to_poll_events() {
     assert!(deliver(&mut client, &snapshot(1)));
 }
 
-/// Every third frame acknowledges the newest snapshot, with room for the longest action.
+/// Every third frame acknowledges the newest snapshot. The acknowledgement fits into the message of the longest break.
 #[test]
 fn actions_acknowledge_the_newest_snapshot() {
     let mut client = playing();
@@ -180,7 +180,7 @@ fn actions_acknowledge_the_newest_snapshot() {
         let (mut buffer, mut acks) = ([0; 16], Vec::new());
         while let Some((_, payload)) = client.poll_message(&mut buffer) {
             let mut reader = Reader::new(payload);
-            ClientMessage::unpack(&mut reader).expect("the client packs well");
+            ClientMessage::unpack(&mut reader).expect("a valid message from the client");
             acks.extend(SnapshotAck::read(&mut reader).map(|ack| ack.time));
         }
         acks
@@ -193,9 +193,9 @@ fn actions_acknowledge_the_newest_snapshot() {
 }
 
 #[test]
-fn whole_snapshots_are_recognised_before_handling() {
+fn whole_snapshot_time_is_read_without_handling_the_message() {
     let time = |client: &Client, message: &ServerMessage<'_>| {
-        client.whole_snapshot_time(&to_vec(message).expect("it packs").as_slice())
+        client.whole_snapshot_time(&to_vec(message).expect("a packed message").as_slice())
     };
     let client = playing();
     assert_eq!(time(&client, &snapshot(70_000)), Some(70_000));
@@ -206,7 +206,7 @@ fn whole_snapshots_are_recognised_before_handling() {
     assert_eq!(time(&Client::new(), &snapshot(7)), None, "it is not in a game");
     let mut client = Client::with_scope(Scope::Changes);
     client.handle_connected();
-    let mut bytes = to_vec(&connect(INIT)).expect("it packs");
+    let mut bytes = to_vec(&connect(INIT)).expect("a packed message");
     let length = bytes.len();
     bytes.resize(length + 2, 0);
     Scope::Changes.write(&mut bytes, length);
@@ -215,7 +215,7 @@ fn whole_snapshots_are_recognised_before_handling() {
 }
 
 #[test]
-fn finished_game_stays_finished() {
+fn finished_client_ignores_further_messages() {
     let mut client = playing();
     client.handle_frame(NOW, Input::default());
     assert!(deliver(&mut client, &over(GameOver::Winner)));
@@ -228,7 +228,7 @@ fn finished_game_stays_finished() {
     assert_eq!(client.result(), Some(GameOver::Winner));
 }
 
-/// Both messages are reliable, but unordered.
+/// Both messages are reliable but unordered, so the result may overtake Connect.
 #[test]
 fn game_over_before_connect_is_handled() {
     let mut client = Client::new();
@@ -253,7 +253,8 @@ fn client_starts_over_after_a_disconnect() {
 fn rejection_is_reported() {
     let mut client = playing();
     let error = ResponseKind::Error(Text::new("no ☃"));
-    let bytes = to_vec(&ServerMessage::Response(Response { channel: INIT, kind: error })).expect("it packs");
+    let bytes =
+        to_vec(&ServerMessage::Response(Response { channel: INIT, kind: error })).expect("a packed message");
     let update = Update::Rejected(Text::new("no ☃"));
     assert_eq!(client.handle_message(NOW, &bytes.as_slice()), Ok(update));
 }
@@ -261,9 +262,9 @@ fn rejection_is_reported() {
 #[test]
 fn excessive_counts_are_errors() {
     let mut client = playing();
-    // An event with a snapshot, a connect, an error: each with four billion elements.
-    let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("it packs");
-    let mut error = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("it packs");
+    // An event with a snapshot, a Connect and an error, each with a length of 2^32-1.
+    let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("a packed message");
+    let mut error = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("a packed message");
     error.extend([0x41; 30]);
     for bytes in [snapshot, error] {
         let error = client.handle_message(NOW, &bytes.as_slice()).expect_err("it is too many");
@@ -278,7 +279,7 @@ fn excessive_counts_are_errors() {
 #[test]
 fn truncated_message_is_an_error() {
     for message in [snapshot(70_000), connect(Channel(300)), over(GameOver::Winner)] {
-        let bytes = to_vec(&message).expect("it packs");
+        let bytes = to_vec(&message).expect("a packed message");
         for length in 0..bytes.len() {
             let mut client = playing();
             assert!(client.handle_message(NOW, &&bytes[..length]).is_err());
@@ -288,7 +289,7 @@ fn truncated_message_is_an_error() {
 }
 
 #[test]
-fn unpolled_client_takes_no_memory() {
+fn unpolled_client_limits_its_queue() {
     let mut client = playing();
     for frame in 0..10_000_u64 {
         client.handle_frame(Instant::from_micros(frame * 16_667), Input::default());
@@ -311,7 +312,7 @@ proptest! {
 }
 
 #[test]
-fn entities_without_updates_expire_and_others_stay() {
+fn only_entities_without_updates_expire() {
     let object = |id| {
         let object = Object {
             position: Point::default(),

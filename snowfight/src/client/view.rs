@@ -3,7 +3,7 @@ use rakwire::codec::rabbit::List;
 
 use crate::message::{Entity, EntityId, EntityKind, Player, PlayerId, Scope};
 
-/// The world as of the newest snapshot, with room for `N` entities; further ones are dropped.
+/// The world as of the newest snapshot, with a capacity of `N` entities; entities beyond the capacity are dropped.
 ///
 /// ```
 /// use rakwire::codec::rabbit::List;
@@ -17,7 +17,7 @@ use crate::message::{Entity, EntityId, EntityKind, Player, PlayerId, Scope};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View<const N: usize> {
     entities: Vec<Entity, N>,
-    /// The tick of the last update of each entity, with snapshots of changes.
+    /// The tick of the last update of each entity; used only with snapshots of changes.
     updated_at: Vec<u32, N>,
 }
 
@@ -33,20 +33,20 @@ impl<const N: usize> View<N> {
         self.replace(entities.iter());
     }
 
-    /// Replaces all entities.
+    /// Replaces the view by these entities.
     pub fn replace(&mut self, entities: impl IntoIterator<Item = Entity>) {
         self.entities.clear();
         self.updated_at.clear();
         for entity in entities.into_iter().take(N) {
-            // This cannot fail: there is room for `N`.
+            // This cannot fail: `take` limits the number to the capacity.
             let _ = self.entities.push(entity);
         }
     }
 
-    /// Applies a snapshot of changes. It removes dead entities, and those without an update for so long that the
+    /// Applies a snapshot of changes. It removes dead entities, and entities without an update for so long that the
     /// message about their death must have been lost.
     pub fn merge(&mut self, time: u32, changes: &List<'_, Entity>) {
-        // This cannot fail: it has the capacity of `entities`.
+        // This cannot fail: both vectors have the same capacity.
         let _ = self.updated_at.resize(self.entities.len(), time);
         for entity in changes.iter() {
             let known = self.entities.iter().position(|known| known.id == entity.id);
@@ -85,7 +85,7 @@ impl<const N: usize> View<N> {
         }
     }
 
-    /// Applies a snapshot of any scope.
+    /// Applies a snapshot of the given scope.
     pub fn take(&mut self, time: u32, entities: &List<'_, Entity>, scope: Scope) {
         match scope {
             Scope::Whole | Scope::Replicated => self.update(entities),
@@ -105,7 +105,7 @@ impl<const N: usize> View<N> {
         self.entities.iter().find(|entity| entity.id == id).map(|entity| &entity.kind)
     }
 
-    /// Returns the entity of a player, and its id.
+    /// Returns the entity of a player and its id; `None` if the player is not in the view.
     #[must_use]
     pub fn player(&self, owner: PlayerId) -> Option<(EntityId, &Player)> {
         self.entities.iter().find_map(|entity| entity.player_of(owner))

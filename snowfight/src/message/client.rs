@@ -2,7 +2,7 @@ use rakwire::codec::rabbit::{Pack, Unpack};
 
 use super::{Channel, Direction, EntityId, Point};
 
-/// A message of a client. Its index has one bit (docs/game.md#messages).
+/// A message from the client. The variant index takes one bit (docs/game.md#messages).
 ///
 /// ```
 /// use rakwire::codec::rabbit::unpack;
@@ -14,17 +14,17 @@ use super::{Channel, Direction, EntityId, Point};
 #[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ClientMessage {
-    /// A request, which has a response.
+    /// A request, which the server answers.
     Request(Request),
     /// An action of the player.
     Action(Action),
 }
 
-/// A request, which has a response.
+/// A request, which the server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Request {
-    /// The channel of the response.
+    /// The number that the response repeats.
     pub channel: Channel,
     /// The kind of request.
     pub kind: RequestKind,
@@ -65,7 +65,7 @@ pub enum ActionKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Break {
-    /// The entity to break; `None` to stop.
+    /// The entity to break; `None` to stop breaking.
     pub entity: Option<EntityId>,
 }
 

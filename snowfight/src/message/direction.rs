@@ -3,7 +3,7 @@ use core::ops::BitOr;
 
 use rakwire::codec::rabbit::{Pack, Unpack};
 
-/// A set of four directions; undefined bits are kept (docs/game.md#messages).
+/// A set of compass directions; undefined bits are kept (docs/game.md#messages).
 ///
 /// ```
 /// use snowfight::message::Direction;
@@ -19,20 +19,20 @@ pub struct Direction(pub u8);
 impl Direction {
     /// No direction.
     pub const NONE: Self = Self(0);
-    /// Along the y axis.
+    /// Toward larger y.
     pub const NORTH: Self = Self(1);
-    /// Against the x axis.
+    /// Toward smaller x.
     pub const WEST: Self = Self(2);
-    /// Against the y axis.
+    /// Toward smaller y.
     pub const SOUTH: Self = Self(4);
-    /// Along the x axis.
+    /// Toward larger x.
     pub const EAST: Self = Self(8);
 
     const NAMES: [(Self, &'static str); 4] =
         [(Self::NORTH, "NORTH"), (Self::WEST, "WEST"), (Self::SOUTH, "SOUTH"), (Self::EAST, "EAST")];
     const UNDEFINED: u8 = 0xF0;
 
-    /// Returns true if this direction has all bits of the other.
+    /// Returns true if this set contains every direction of `other`.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0

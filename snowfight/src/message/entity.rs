@@ -6,14 +6,14 @@ use super::{Direction, EntityId, PlayerId, Point};
 #[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Entity {
-    /// Its id.
+    /// The id of the entity.
     pub id: EntityId,
     /// The kind of entity.
     pub kind: EntityKind,
 }
 
 impl Entity {
-    /// Returns the player and the id of the entity, if it belongs to `owner`.
+    /// Returns the player and the id of the entity if `owner` controls it.
     pub(crate) fn player_of(&self, owner: PlayerId) -> Option<(EntityId, &Player)> {
         self.player().filter(|(_, player)| player.owner == owner)
     }
@@ -47,7 +47,7 @@ pub enum EntityKind {
     Dead,
 }
 
-/// A tree or a mushroom on the ground, held, or flying.
+/// A tree or a mushroom: on the ground, held, or flying.
 #[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Object {
@@ -55,9 +55,9 @@ pub struct Object {
     pub position: Point,
     /// The kind of object.
     pub kind: ObjectKind,
-    /// The seconds left to break it loose; `None` if it cannot be broken.
+    /// The remaining time to break it loose, in seconds; `None` if it is held or flying.
     pub durability: Option<f32>,
-    /// The remaining health; a hit takes one.
+    /// The remaining health; every hit takes 1.
     pub health: u32,
     /// The initial health.
     pub max_health: u32,
@@ -67,9 +67,9 @@ pub struct Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ObjectKind {
-    /// Tall.
+    /// A tree.
     Tree,
-    /// Small.
+    /// A mushroom.
     Mushroom,
 }
 
@@ -79,15 +79,15 @@ pub enum ObjectKind {
 pub struct Player {
     /// The position of the feet.
     pub position: Point,
-    /// The direction that it walks in.
+    /// The direction in which it walks.
     pub movement: Direction,
-    /// The object above its head.
+    /// The object that it holds above its head.
     pub holding: Option<EntityId>,
     /// The object that it is breaking.
     pub breaking: Option<EntityId>,
-    /// The player that controls it.
+    /// The participant that controls it.
     pub owner: PlayerId,
-    /// The remaining health; a hit takes one.
+    /// The remaining health; every hit takes 1.
     pub health: u32,
     /// The initial health.
     pub max_health: u32,

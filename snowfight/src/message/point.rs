@@ -2,7 +2,7 @@ use core::ops::{Add, Mul, Sub};
 
 use rakwire::codec::rabbit::{Pack, Unpack};
 
-/// A position, a distance or a velocity; x to the east, y to the north, z up, in tiles.
+/// A position, a distance or a velocity in tiles: x points east, y north, z up.
 ///
 /// ```
 /// use snowfight::message::Point;
@@ -13,11 +13,11 @@ use rakwire::codec::rabbit::{Pack, Unpack};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Point {
-    /// To the east.
+    /// The coordinate toward the east.
     pub x: f32,
-    /// To the north.
+    /// The coordinate toward the north.
     pub y: f32,
-    /// Up.
+    /// The height.
     pub z: f32,
 }
 
@@ -28,7 +28,7 @@ impl Point {
         Self { x, y, z }
     }
 
-    /// Returns the distance from the origin, which is the same on every machine.
+    /// Returns the distance from the origin; the result is identical on every machine.
     #[must_use]
     pub fn length(self) -> f32 {
         libm::sqrtf(self.x * self.x + self.y * self.y + self.z * self.z)

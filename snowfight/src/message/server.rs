@@ -2,7 +2,7 @@ use rakwire::codec::rabbit::{List, Pack, Text, Unpack};
 
 use super::{Channel, Entity, PlayerId};
 
-/// A message of a server. Lists of entities and texts borrow from the packed bytes, or from the data to pack.
+/// A message from the server. Entity lists and texts borrow from the received bytes, or from the data to pack.
 ///
 /// ```
 /// use rakwire::codec::rabbit::unpack;
@@ -14,17 +14,17 @@ use super::{Channel, Entity, PlayerId};
 #[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum ServerMessage<'a> {
-    /// Something happened.
+    /// An event in the game.
     Event(Event<'a>),
     /// The response to a request.
     Response(Response<'a>),
 }
 
-/// An event and its tick.
+/// An event, and the tick in which it happened.
 #[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Event<'a> {
-    /// The tick: 60 per second since the start of the server, with wrapping.
+    /// The tick in which it happened: 60 per second since the start of the server, with wrap-around.
     pub time: u32,
     /// The kind of event.
     pub kind: EventKind<'a>,
@@ -34,9 +34,9 @@ pub struct Event<'a> {
 #[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum EventKind<'a> {
-    /// A tick has passed.
+    /// The world after a tick.
     Snapshot(Snapshot<'a>),
-    /// The game of this client is over.
+    /// The game is over for this client.
     GameOver(GameOver),
 }
 
@@ -54,7 +54,7 @@ pub enum GameOver {
 #[derive(Clone, Debug, Default, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Snapshot<'a> {
-    /// Every entity.
+    /// The entities.
     #[cfg_attr(feature = "serde", serde(serialize_with = "super::serialize::list"))]
     pub entities: List<'a, Entity>,
 }
@@ -73,7 +73,7 @@ pub struct Response<'a> {
 #[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum ResponseKind<'a> {
-    /// The request is rejected for this reason.
+    /// The server rejects the request, for this reason.
     Error(#[cfg_attr(feature = "serde", serde(serialize_with = "super::serialize::text"))] Text<'a>),
     /// The response to a ping.
     Pong,
@@ -81,12 +81,12 @@ pub enum ResponseKind<'a> {
     Connect(Connect<'a>),
 }
 
-/// The response to a client that joins.
+/// The response to a client that has joined.
 #[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Connect<'a> {
-    /// The player of the client.
+    /// The id of the client's player.
     pub player: PlayerId,
-    /// The world with its player in it.
+    /// The world, which contains the player.
     pub snapshot: Snapshot<'a>,
 }

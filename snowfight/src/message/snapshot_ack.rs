@@ -2,21 +2,21 @@ use rakwire::codec::rabbit::Reader;
 
 use super::trailer;
 
-/// The acknowledgement of a snapshot and of all older ones.
+/// The acknowledgement of a snapshot and of all earlier ones.
 ///
-/// The specification has no acknowledgements of snapshots. A client of this crate appends to its actions the tick of
-/// the newest snapshot that it has applied, and a server of this crate sends a slow client fewer snapshots
+/// The Game Protocol does not acknowledge snapshots. A client of this crate appends the tick of the newest applied
+/// snapshot to its actions. A server of this crate uses the tick to send fewer snapshots to a slow client
 /// (docs/game.md#pacing). The original game treats these bytes as padding (docs/rabbit.md#padding), and its clients
 /// append none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SnapshotAck {
-    /// The tick of the snapshot.
+    /// The tick of the acknowledged snapshot.
     pub time: u32,
 }
 
 impl SnapshotAck {
     const MARKER: [u8; 2] = [0xC4, 0xA7];
-    /// The length of the marker and the tick.
+    /// The length of the marker and the tick, in bytes.
     const LENGTH: usize = Self::MARKER.len() + size_of::<u32>();
 
     /// Appends the acknowledgement to a message of `length` bytes if it fits; returns the total length.

@@ -1,4 +1,4 @@
-//! Bytes after a message, which other decoders treat as padding (docs/rabbit.md#padding).
+//! Bytes appended to a message. Decoders that do not know them treat them as padding (docs/rabbit.md#padding).
 
 use rakwire::codec::rabbit::Reader;
 

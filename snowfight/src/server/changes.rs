@@ -1,13 +1,13 @@
-//! Tracks recent changes in the world.
+//! Tracks which entities changed recently, for snapshots of changes.
 
 use heapless::Vec;
 
 use crate::message::{Entity, EntityId, EntityKind, Scope};
 use crate::world::{Entities, MAX_ENTITIES, TICKS_PER_SECOND};
 
-/// The number of ticks for which a change is reported, so that a client that misses some snapshots still gets it.
+/// The number of ticks for which a change is repeated, so that a client that misses some snapshots still receives it.
 const REPORT_TICKS: u32 = TICKS_PER_SECOND / 2;
-/// The interval of snapshots of changes.
+/// The interval between snapshots of changes, in ticks.
 pub(super) const SNAPSHOT_TICKS: u32 = 2;
 
 /// The last state of an entity, and the tick of its last change.
@@ -15,11 +15,11 @@ pub(super) const SNAPSHOT_TICKS: u32 = 2;
 struct Tracked {
     entity: Entity,
     changed: u32,
-    /// The last tick in which it existed.
+    /// The last tick in which the entity existed.
     present: u32,
 }
 
-/// All entities that exist or have recently ended, sorted by id.
+/// All entities that exist or were removed recently, sorted by id.
 #[derive(Debug)]
 pub(super) struct Changes(Vec<Tracked, MAX_ENTITIES>);
 
@@ -59,13 +59,13 @@ impl Changes {
                     self.0.retain(|tracked| tracked.present == now);
                 }
                 let index = self.0.partition_point(|tracked| tracked.entity.id < entity.id);
-                // This cannot fail: there is always room for the current entities.
+                // This cannot fail: removed entities were dropped to make space.
                 let _ = self.0.insert(index, Tracked { entity, changed: now, present: now });
             }
         }
     }
 
-    /// Returns the entities in the snapshot of changes of this tick, for a client with these gaps.
+    /// Returns the entities in this tick's snapshot of changes for a client with these gaps.
     pub(super) fn for_tick(&self, now: u32, gaps: Gaps) -> Entities {
         let is_reported = |tracked: &&Tracked| {
             now.wrapping_sub(tracked.changed) < gaps.changes || gaps.is_refreshed(now, tracked.entity.id)
@@ -74,33 +74,34 @@ impl Changes {
     }
 }
 
-/// The number of ticks that a snapshot of changes covers. A client that gets every snapshot of its scope shares them
-/// with all others; one that gets fewer still misses nothing.
+/// The ticks that a snapshot of changes must cover. All clients that receive every snapshot of their scope have the
+/// same gaps and share its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gaps {
-    /// The number of ticks for which all changes are reported.
+    /// The number of past ticks from which changes are included.
     changes: u32,
-    /// The ticks since the last snapshot. Refreshed entities that were due in that time are included.
+    /// The ticks since the last snapshot for the client. Unchanged entities that were due in that time are included.
     snapshots: u32,
 }
 
 impl Gaps {
-    /// Returns the gaps of a client from the ages in ticks of its last applied and its last sent snapshot.
+    /// Returns the gaps for a client, from the ages in ticks of the last snapshot that it applied and of the last one
+    /// sent to it.
     pub(super) fn new(applied: u32, sent: u32) -> Self {
         let changes = applied.max(sent).saturating_add(1).min(u32::MAX / 2);
         let snapshots = sent.clamp(SNAPSHOT_TICKS, 2 * Scope::REFRESH_TICKS);
-        // Rounded up, so that clients share snapshots.
+        // The gaps are rounded up, so that more clients share a snapshot.
         Self {
             changes: changes.div_ceil(REPORT_TICKS) * REPORT_TICKS,
             snapshots: snapshots.next_power_of_two().min(2 * Scope::REFRESH_TICKS),
         }
     }
 
-    /// Returns true if an unchanged entity is due in the snapshot of this tick, or was due in a skipped one.
+    /// Returns true if an unchanged entity is due in this tick's snapshot, or was due in a skipped one.
     const fn is_refreshed(self, now: u32, id: EntityId) -> bool {
         let cycle = Scope::REFRESH_TICKS;
-        // The number of ticks since it was due. Snapshots are an even number of ticks apart, and the turns of an entity
-        // an odd number.
+        // The number of ticks since the entity was due. Snapshots are an even number of ticks apart, but the cycle is
+        // odd, so an odd difference belongs to the cycle before.
         let ago = (now % cycle + cycle - id.0 % cycle) % cycle;
         let ago = if ago.is_multiple_of(SNAPSHOT_TICKS) { ago } else { ago + cycle };
         ago < self.snapshots
@@ -108,7 +109,7 @@ impl Gaps {
 }
 
 impl Default for Gaps {
-    /// Returns the gaps of a client that gets every snapshot of its scope.
+    /// Returns the gaps for a client that receives every snapshot of its scope.
     fn default() -> Self {
         Self::new(0, 0)
     }
@@ -118,7 +119,7 @@ impl Default for Gaps {
 mod tests {
     use super::*;
 
-    /// Skipped snapshots delay an unchanged entity by at most one interval.
+    /// Skipped snapshots delay an unchanged entity by at most one interval between snapshots.
     #[test]
     fn client_with_fewer_snapshots_misses_no_entity() {
         for interval in [2, 4, 6, 10, 24, 60, 122, 400] {
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn prompt_clients_share_snapshots() {
+    fn clients_that_keep_up_share_snapshots() {
         assert_eq!(Gaps::new(20, 2), Gaps::default());
         assert_eq!((Gaps::default().changes, Gaps::default().snapshots), (REPORT_TICKS, SNAPSHOT_TICKS));
         assert_eq!(Gaps::new(70, 12), Gaps::new(80, 16));

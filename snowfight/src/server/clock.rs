@@ -5,19 +5,19 @@ use rakwire::Instant;
 use crate::world::TICKS_PER_SECOND;
 
 const MICROS: u64 = 1_000_000;
-/// The backlog of ticks above which the rest is skipped (docs/game.md#timing).
+/// The maximum number of ticks that are caught up after a delay; further due ticks are skipped (docs/game.md#timing).
 const MAX_BACKLOG: u64 = TICKS_PER_SECOND as u64;
 
-/// Sixty ticks per second without drift, starting with the first call.
+/// Schedules sixty ticks per second without drift, starting at the first call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
     start: Option<Instant>,
-    /// The number of ticks that were run or skipped.
+    /// The number of ticks that were run or skipped so far.
     ticks: u64,
 }
 
 impl Clock {
-    /// Takes the number of due ticks, at most those of one second.
+    /// Returns the number of ticks that are due, at most one second's worth, and counts them as run.
     pub(super) fn take_due(&mut self, now: Instant) -> u64 {
         let start = *self.start.get_or_insert(now);
         let passed = now.as_micros().saturating_sub(start.as_micros());
@@ -27,7 +27,7 @@ impl Clock {
         due.min(MAX_BACKLOG)
     }
 
-    /// Returns the time of the next tick, which is immediate before the first.
+    /// Returns the time of the next tick; the first tick is due immediately.
     pub(super) fn next(&self) -> Instant {
         let Some(start) = self.start else { return Instant::ZERO };
         let next = u128::from(self.ticks + 1) * u128::from(MICROS);

@@ -1,7 +1,6 @@
-//! The server's side of the game as a state machine (docs/game.md#the-server).
+//! The server state machine of the game (docs/game.md#the-server).
 //!
-//! Its input is connections and messages; its output is messages and connections to close. It has no socket and no
-//! clock.
+//! Connections and messages go in; messages and connections to close come out. It has no socket and no clock.
 //!
 //! ```
 //! use rakwire::codec::rabbit::{pack, unpack};
@@ -46,33 +45,33 @@ use session::{NextOutput, PendingMessage, Session, SnapshotDecision, State};
 pub use pacer::Pacing;
 pub use packed::MAX_MESSAGE;
 
-/// The maximum number of connections: all players, and as many connections that have not joined.
+/// The maximum number of connections: one per player, and as many again that have not joined.
 pub const MAX_SESSIONS: usize = 2 * MAX_PLAYERS;
 
-/// The error for a client that joins twice (docs/game.md#refusals).
+/// The error for a second request to join on one connection (docs/game.md#refusals).
 const ALREADY_PLAYING: &str = "Requested 'Init' on already initialized player";
 const NO_ROOM: &str = "The game is full";
 
-/// The next action for the transport.
+/// An action for the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output<'b, K> {
     /// Send a message.
     Send {
-        /// The receiver.
+        /// The recipient.
         to: K,
         /// The reliability.
         delivery: Delivery,
-        /// Its bytes.
+        /// The packed message.
         payload: &'b [u8],
     },
     /// Close a connection. The server has already removed it.
     Close {
-        /// The connection.
+        /// The connection to close.
         connection: K,
     },
 }
 
-/// The error for a connection beyond [`MAX_SESSIONS`]; it should be closed.
+/// The error for a connection beyond [`MAX_SESSIONS`]; the caller should close the connection.
 ///
 /// ```
 /// use snowfight::server::{Full, MAX_SESSIONS, Server};
@@ -86,7 +85,7 @@ pub struct Full;
 
 impl core::fmt::Display for Full {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("the server has no room for another connection")
+        f.write_str("the server has reached its maximum number of connections")
     }
 }
 
@@ -95,11 +94,11 @@ impl core::error::Error for Full {}
 /// The counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Messages that could not be unpacked, or that arrived before Init. Each of them closed its connection.
+    /// Messages that could not be unpacked, or that arrived before Init. Each of them closes its connection.
     pub malformed: u64,
     /// Messages that were dropped because the queue was full or because they did not fit into the buffer.
     pub dropped: u64,
-    /// Messages from unknown connections, or after the game is over.
+    /// Messages from unknown connections, or from clients with a finished game.
     pub ignored: u64,
     /// Snapshots that were sent.
     pub snapshots: u64,
@@ -109,7 +108,7 @@ pub struct Stats {
     pub backlogged: u64,
 }
 
-/// The server. `K` is the transport's key for a connection.
+/// The server state machine. `K` is the transport's key for a connection.
 ///
 /// ```
 /// let mut server = snowfight::server::Server::<u32>::new(1);
@@ -122,12 +121,12 @@ pub struct Server<K> {
     /// The world after the last tick.
     entities: Entities,
     changes: Changes,
-    /// The packed snapshots of the last tick. The whole one is the same for all clients, and that of changes is the
-    /// same for all clients that keep up.
+    /// The packed snapshots of the last tick. Whole snapshots are the same for all clients; snapshots of changes are
+    /// the same for all clients with the same gaps.
     whole: PackedSnapshot<()>,
     partial: PackedSnapshot<Gaps>,
     sessions: Vec<Session<K>, MAX_SESSIONS>,
-    /// The session at which the search for output continues.
+    /// The index of the session at which the search for output continues.
     cursor: usize,
     clock: Clock,
     pacing: Pacing,
@@ -154,7 +153,7 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Sets the pacing, which decides which clients get fewer snapshots.
+    /// Sets the rule for sending fewer snapshots to slow clients.
     pub const fn set_pacing(&mut self, pacing: Pacing) {
         self.pacing = pacing;
     }
@@ -171,23 +170,24 @@ impl<K: Copy + Eq> Server<K> {
         self.stats
     }
 
-    /// Handles a new connection, which has ten seconds to join. A known connection starts over.
+    /// Handles a new connection, which must join within ten seconds. A known connection starts over.
     ///
     /// # Errors
-    /// [`Full`].
+    /// Returns [`Full`] if there are [`MAX_SESSIONS`] connections.
     pub fn handle_connected(&mut self, connection: K) -> Result<(), Full> {
         self.handle_disconnected(connection);
         self.sessions.push(Session::new(connection, self.world.time())).map_err(|_| Full)
     }
 
-    /// Allows a connection to use replication instead of snapshots, if its client requests it.
+    /// Allows a connection to use replication instead of snapshots if its client requests that.
     pub fn offer_replication(&mut self, connection: K) {
         if let Some(session) = self.session_mut(connection) {
             session.has_replication = true;
         }
     }
 
-    /// Returns the replicated connections in the game without a transport backlog, and their players.
+    /// Returns the connections that use replication, are in the game and have no transport backlog, with their
+    /// players.
     pub fn replicated(&self) -> impl Iterator<Item = (K, PlayerId)> {
         let sessions = self.sessions.iter();
         let replicated =
@@ -195,7 +195,7 @@ impl<K: Copy + Eq> Server<K> {
         replicated.filter_map(|session| Some((session.connection, session.player()?)))
     }
 
-    /// Handles a closed connection. This does not make another player win.
+    /// Handles a closed connection. No remaining player wins because of it.
     pub fn handle_disconnected(&mut self, connection: K) {
         if let Some(index) = self.sessions.iter().position(|session| session.connection == connection) {
             let session = self.sessions.swap_remove(index);
@@ -203,7 +203,7 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Handles a message of a client.
+    /// Handles a message from a client.
     pub fn handle_message(&mut self, connection: K, message: &dyn Chunks) {
         let Some(session) = self.sessions.iter().find(|session| session.connection == connection) else {
             self.stats.ignored += 1;
@@ -230,15 +230,16 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Updates which connections have a backlog in their transport. Those get no snapshots until the next update,
-    /// regardless of the [`Pacing`].
+    /// Updates which connections have a transport backlog. They get no snapshots until the next call, regardless of
+    /// the [`Pacing`].
     pub fn handle_congestion(&mut self, mut is_congested: impl FnMut(K) -> bool) {
         for session in &mut self.sessions {
             session.is_congested = is_congested(session.connection);
         }
     }
 
-    /// Handles the acknowledgement of all reliable messages to a client. If its game is over, its connection is closed.
+    /// Handles the acknowledgement of all reliable messages to a client. The connection is closed if the game is over
+    /// for it.
     pub fn handle_drained(&mut self, connection: K) {
         if let Some(session) = self.session_mut(connection).filter(|session| session.pending.is_empty())
             && matches!(session.state, State::Leaving { .. })
@@ -247,8 +248,8 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Returns the connections that have finished their game. They are closed after
-    /// [`handle_drained`](Self::handle_drained), or after a second.
+    /// Returns the connections with a finished game. Each is closed after [`handle_drained`](Self::handle_drained), or
+    /// after a second.
     pub fn leaving(&self) -> impl Iterator<Item = K> {
         let leaving = self.sessions.iter().filter(|session| matches!(session.state, State::Leaving { .. }));
         leaving.map(|session| session.connection)
@@ -261,7 +262,7 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next.
+    /// Returns the time at which [`handle_timeout`](Self::handle_timeout) must be called next.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         self.clock.next()
@@ -269,8 +270,8 @@ impl<K: Copy + Eq> Server<K> {
 
     /// Runs one tick.
     ///
-    /// It advances the world, queues its snapshot for every player, ends the game of the fallen, and closes connections
-    /// that have timed out.
+    /// It advances the world, queues a snapshot for every player, ends the game for fallen players, and closes
+    /// connections that have timed out.
     pub fn tick(&mut self) {
         let fallen = self.world.tick();
         self.dispatch_snapshot();
@@ -315,7 +316,7 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Packs the snapshot of this tick for a session unless that has been done; returns false if it does not fit.
+    /// Packs this tick's snapshot for a session if it is not packed yet; returns false if the snapshot does not fit.
     fn pack_snapshot(&mut self, index: usize, scope: Scope) -> bool {
         let Self { world, entities, changes, sessions, whole, partial, .. } = self;
         let Some(session) = sessions.get_mut(index) else { return false };
@@ -331,9 +332,9 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Returns the next output, round-robin over the connections.
+    /// Returns the next output; the connections take turns (round-robin).
     fn find_output(&mut self) -> Option<(usize, NextOutput)> {
-        // If sessions were removed in between, the search continues at the first one.
+        // Sessions may have been removed since the last call. The search then continues at the first session.
         let first = self.cursor.min(self.sessions.len());
         let (before, from) = self.sessions.split_at_mut_checked(first).unwrap_or_default();
         let behind = from.iter_mut().enumerate().map(|(index, session)| (first + index, session));
@@ -347,7 +348,7 @@ impl<K: Copy + Eq> Server<K> {
         self.sessions.iter_mut().find(|session| session.connection == connection)
     }
 
-    /// Adds a client to the game. Its first snapshot contains its own player.
+    /// Adds a client to the game. The first snapshot for the client contains its own player.
     fn add_to_session(&mut self, connection: K, channel: Channel, scope: Scope) {
         let Some(player) = self.world.join() else {
             self.enqueue(connection, PendingMessage::NoRoom(channel));
@@ -405,8 +406,8 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Ends the game of fallen players as lost. A player that remains alone has won, unless no player has fallen
-    /// in this tick.
+    /// Ends the game for fallen players as lost. If exactly one player remains and another fell in this tick, the
+    /// remaining player has won.
     fn check_win_condition(&mut self, fallen: &Fallen) {
         for player in fallen {
             self.send_game_over(*player, GameOver::Loser);
@@ -419,7 +420,7 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Replaces all queued messages of the client, because they are obsolete.
+    /// Replaces all queued messages for the client, which are obsolete, by the result.
     fn send_game_over(&mut self, player: PlayerId, result: GameOver) {
         let now = self.world.time();
         if let Some(session) = self.sessions.iter_mut().find(|session| session.player() == Some(player)) {
@@ -453,7 +454,7 @@ impl<K: Copy + Eq> Server<K> {
     }
 }
 
-/// Returns the response to a request of a player. A second Init is an error.
+/// Returns the response to a request from a joined client. A second Init is an error.
 const fn response_to(request: Request) -> PendingMessage {
     match request.kind {
         RequestKind::Ping => PendingMessage::Pong(request.channel),

@@ -2,24 +2,27 @@
 
 use super::changes::Gaps;
 
-/// How many ticks longer than the fastest recent one a snapshot may take. On a long path the limit is the round-trip
-/// time, because a lost acknowledgement costs as much.
+/// The minimum number of ticks by which a snapshot's round trip must exceed the shortest recent one to count as
+/// queued. On long paths the limit is the shortest round-trip time itself, because a lost acknowledgement delays the
+/// next one by as much.
 const QUEUEING_LIMIT: u32 = 8;
-/// The number of further ticks without acknowledgements that are tolerated. A page may draw few frames.
+/// The number of further ticks that may pass without acknowledgements. A page that draws few frames also acknowledges
+/// rarely.
 const MAX_SILENCE: u32 = 30;
-/// The number of ticks after which a snapshot is sent although an earlier one is unacknowledged.
+/// The number of ticks after which a probe snapshot is sent while earlier snapshots are unacknowledged.
 ///
-/// The earlier one may be lost. The number doubles while nothing is acknowledged.
+/// The earlier snapshots may be lost. The number doubles until a snapshot is acknowledged.
 const PROBE_TICKS: u32 = 15;
 const MAX_PROBE_TICKS: u32 = 60;
-/// The maximum interval of snapshots, in ticks.
+/// The maximum interval between snapshots, in ticks.
 const MAX_INTERVAL: u32 = 12;
-/// The number of ticks without queueing after which the interval becomes shorter.
+/// The number of ticks without queueing after which the interval is shortened by one snapshot period.
 const RECOVERY_TICKS: u32 = 60;
-/// The window of the fastest round trip, which covers one to two times as many ticks.
+/// The length of the window for the shortest round-trip time, in ticks. The current and the previous window are used,
+/// so a minimum is kept for one to two windows.
 const MIN_RTT_WINDOW: u32 = 300;
 
-/// The rule for which clients get fewer snapshots.
+/// The rule for sending fewer snapshots to slow clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pacing {
     /// Clients that acknowledge snapshots late get fewer (docs/game.md#pacing).
@@ -27,41 +30,40 @@ pub enum Pacing {
     Acknowledged,
     /// Every client gets all snapshots, as in the original game.
     ///
-    /// Clients with a [transport backlog](super::Server::handle_congestion) are excepted.
+    /// Clients with a [transport backlog](super::Server::handle_congestion) are the exception.
     Unpaced,
 }
 
-/// Decides from a client's acknowledgements how many snapshots it gets.
+/// Limits the rate of snapshots to a client by its acknowledgements.
 ///
-/// As long as acknowledgements arrive in time, the client gets all of them. A snapshot that is old when it is
-/// acknowledged was queued: in the server, on the path, or in a client that does not keep up. Then nothing is sent
-/// until that queue is empty, and half as many snapshots from then on. The same happens after a long time without
-/// acknowledgements. A client that never acknowledges gets everything.
+/// The client gets every snapshot while acknowledgements arrive in time. A late acknowledgement means that the
+/// snapshot was queued: in the server, on the path, or in the client. The pacer then waits until everything in flight
+/// is acknowledged, and continues at half the rate. A long time without acknowledgements has the same effect. A
+/// client that has never acknowledged a snapshot gets all of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SnapshotPacer {
-    /// The snapshots in flight. Bit `n` is the one `n` ticks before the newest.
+    /// The snapshots in flight: bit `n` stands for the snapshot `n` ticks before the newest one sent.
     ///
-    /// It is set if the snapshot was sent, and neither it nor a later one was acknowledged.
+    /// A bit is set if that snapshot was sent, and neither it nor a later one has been acknowledged.
     in_flight: u128,
     /// The tick of the last sent snapshot.
     newest: Option<u32>,
     /// The tick of the last acknowledged snapshot.
     acked: Option<u32>,
     min_rtt: MinRtt,
-    /// The round-trip time of the newest acknowledgement since the last tick. Others may have waited for a lost
-    /// message.
+    /// The round-trip time of the newest acknowledgement since the last tick.
     rtt: Option<u32>,
     phase: Phase,
-    /// One of this many snapshots of its scope is sent.
+    /// The interval between snapshots, in snapshot periods of the client's scope.
     interval: u32,
-    /// The tick of the last change of the interval.
+    /// The tick in which the interval last changed.
     changed: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Sending,
-    /// Waiting until everything in flight is acknowledged. A probe is sent after this many ticks.
+    /// Waits until everything in flight is acknowledged, and sends a probe after `probe` ticks without one.
     Draining {
         probe: u32,
     },
@@ -81,7 +83,8 @@ impl SnapshotPacer {
         }
     }
 
-    /// Advances by a tick; returns whether to send its snapshot. The scope has a snapshot every `period` ticks.
+    /// Advances by a tick; returns true if the snapshot of this tick is to be sent. The scope has a snapshot every
+    /// `period` ticks.
     pub(super) fn poll(&mut self, now: u32, period: u32) -> bool {
         let (Some(newest), Some(_)) = (self.newest, self.acked) else { return true };
         let since = now.wrapping_sub(newest);
@@ -126,8 +129,7 @@ impl SnapshotPacer {
         self.newest = Some(time);
     }
 
-    /// Handles the acknowledgement of a snapshot. It is ignored if the snapshot was never sent or was already
-    /// acknowledged.
+    /// Handles the acknowledgement of a snapshot. An acknowledgement for a snapshot that is not in flight is ignored.
     pub(super) fn on_ack(&mut self, now: u32, time: u32) {
         let Some(behind) = self.newest.map(|newest| newest.wrapping_sub(time)) else { return };
         let bit = 1_u128.checked_shl(behind).unwrap_or(0);
@@ -141,7 +143,7 @@ impl SnapshotPacer {
         self.rtt = Some(rtt);
     }
 
-    /// Returns the number of ticks that a snapshot of changes must cover.
+    /// Returns the numbers of ticks that a snapshot of changes must cover.
     pub(super) fn gaps(&self, now: u32) -> Gaps {
         let Some(newest) = self.newest else { return Gaps::default() };
         let applied = self.acked.unwrap_or(newest);
@@ -160,13 +162,13 @@ impl SnapshotPacer {
     }
 }
 
-/// The shortest recent round-trip time in ticks, from a snapshot to the arrival of its acknowledgement.
+/// The shortest recent round-trip time in ticks, from sending a snapshot to receiving its acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct MinRtt {
-    /// The minima of the current window and of the one before.
+    /// The minima of the current and of the previous window.
     current: u32,
     before: u32,
-    /// The start of the current window.
+    /// The tick in which the current window began.
     began: u32,
 }
 
@@ -194,21 +196,21 @@ mod tests {
 
     use super::*;
 
-    /// A client behind a path. Each snapshot occupies it for some thousandths of a tick, and it acknowledges at most in
-    /// every third tick.
+    /// A simulated client behind a path. Each snapshot keeps it busy for some thousandths of a tick. It sends at most
+    /// one acknowledgement in three ticks.
     struct Client {
         pacer: SnapshotPacer,
         /// The one-way latency, in ticks.
         path: u32,
-        /// The interval of its frames, in ticks.
+        /// The interval between its frames, in ticks.
         frame: u32,
-        /// Snapshots in flight to the client, with their arrival times.
+        /// Snapshots in flight to the client: arrival tick and snapshot tick.
         coming: VecDeque<(u32, u32)>,
-        /// Acknowledgements in flight back.
+        /// Acknowledgements in flight to the server.
         returning: VecDeque<(u32, u32)>,
-        /// The ticks since the start.
+        /// The number of ticks since the start.
         clock: u64,
-        /// The time at which it can process the next snapshot, in thousandths of a tick since the start.
+        /// The time at which the client can process the next snapshot, in thousandths of a tick since the start.
         free_at: u64,
         shown: u32,
         now: u32,
@@ -233,8 +235,8 @@ mod tests {
             }
         }
 
-        /// Runs `ticks` ticks, and returns the number of sent snapshots. Each occupies the client for `cost`
-        /// thousandths of a tick.
+        /// Runs `ticks` ticks, and returns the number of snapshots sent. Each snapshot keeps the client busy for
+        /// `cost` thousandths of a tick.
         fn run(&mut self, ticks: u32, cost: u64, mut lose: impl FnMut(u32) -> bool) -> usize {
             let before = self.sent.len();
             self.worst_age = 0;
@@ -273,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Takes the next entry of a queue of arrivals and ticks, if it is due.
+    /// Removes and returns the tick of the first entry if its arrival time has come.
     fn arrived(queue: &mut VecDeque<(u32, u32)>, now: u32) -> Option<u32> {
         queue.front().filter(|(arrival, _)| now.wrapping_sub(*arrival) < u32::MAX / 2)?;
         queue.pop_front().map(|(_, time)| time)
@@ -283,7 +285,7 @@ mod tests {
     const FAST: u64 = 10;
 
     #[test]
-    fn client_that_keeps_up_gets_everything_on_any_path() {
+    fn client_that_keeps_up_gets_every_snapshot_on_any_path() {
         for path in [0, 1, 3, 6, 15, 30] {
             let mut client = Client::new(path, 0);
             assert_eq!(client.run(3_600, FAST, NOTHING), 3_600, "{path} ticks each way");
@@ -291,9 +293,9 @@ mod tests {
         }
     }
 
-    /// It shows the newest snapshot in each of its few frames, so nothing queues.
+    /// A client that shows only the newest snapshot in each frame builds up no queue, even at a low frame rate.
     #[test]
-    fn client_with_few_frames_gets_everything() {
+    fn client_with_a_low_frame_rate_gets_every_snapshot() {
         for (frame, path) in [(4, 1), (12, 1), (20, 1), (30, 1), (12, 6)] {
             let mut client = Client::new(path, 0);
             client.frame = frame;
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn client_that_never_acknowledges_gets_everything() {
+    fn client_that_never_acknowledges_gets_every_snapshot() {
         let mut pacer = SnapshotPacer::new();
         for now in 0..1_000 {
             assert!(pacer.poll(now, 1));
@@ -311,7 +313,7 @@ mod tests {
         }
     }
 
-    /// It gets what it can process, within a fifth, and nothing stays in a queue for long.
+    /// The client gets 60 % to 100 % of what it can process, and no snapshot waits in a queue for long.
     #[test]
     fn slow_client_gets_no_more_than_it_can_process() {
         for (per_second, path) in [(45, 1), (30, 1), (20, 1), (10, 1), (30, 6), (10, 6)] {
@@ -320,7 +322,7 @@ mod tests {
             let sent = client.run(3_600, 60_000 / per_second, NOTHING) as u64;
             let takes = per_second * 60;
             assert!((takes * 6 / 10..=takes).contains(&sent), "{sent} of {takes}, {path} ticks each way");
-            // The snapshots sent before the queue is noticed can double that time.
+            // Before the pacer notices the queue, the snapshots in flight can double the round-trip time.
             let rtt = 2 * path + 3;
             let most = 2 * (rtt + rtt.max(QUEUEING_LIMIT)) + 60 / per_second as u32;
             assert!(client.worst_age <= most, "{} ticks at {per_second}, {path} each way", client.worst_age);
@@ -331,7 +333,7 @@ mod tests {
     fn stalled_client_gets_few_snapshots_and_recovers() {
         let mut client = Client::new(1, 0);
         client.run(600, FAST, NOTHING);
-        // It processes nothing for ten seconds.
+        // The client processes nothing for ten seconds.
         client.free_at = (client.clock + 600) * 1_000;
         let sent = client.run(600, FAST, NOTHING);
         assert!((MAX_SILENCE as usize..80).contains(&sent), "{sent}");
@@ -340,16 +342,16 @@ mod tests {
     }
 
     #[test]
-    fn slow_client_that_recovers_gets_everything_again() {
+    fn slow_client_that_recovers_gets_every_snapshot_again() {
         let mut client = Client::new(1, 0);
         client.run(1_200, 6_000, NOTHING);
         client.run(MAX_INTERVAL * RECOVERY_TICKS, FAST, NOTHING);
         assert_eq!(client.run(600, FAST, NOTHING), 600);
     }
 
-    /// Losses do not count as queueing, neither single ones nor the last ones before a pause.
+    /// Lost snapshots do not count as queueing, whether a single one or the last ones before a pause.
     #[test]
-    fn losses_do_not_reduce_snapshots() {
+    fn lost_snapshots_do_not_reduce_the_snapshot_rate() {
         let mut client = Client::new(3, 0);
         client.run(60, FAST, NOTHING);
         let sent = client.run(3_600, FAST, |time| time.wrapping_mul(2_654_435_761) >> 16 & 0xFF < 51);
@@ -359,7 +361,7 @@ mod tests {
         assert_eq!(client.run(600, FAST, NOTHING), 600);
     }
 
-    /// A longer path counts as queueing only until the fastest round trip leaves the window.
+    /// A longer path counts as queueing only until the shorter round-trip time leaves the window.
     #[test]
     fn longer_path_counts_as_queueing_only_for_a_while() {
         let mut client = Client::new(1, 0);

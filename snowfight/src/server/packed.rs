@@ -8,11 +8,11 @@ use crate::message::{Entity, Event, EventKind, ServerMessage, Snapshot};
 /// The maximum length of a message of a server, in bytes.
 pub const MAX_MESSAGE: usize = 24_576;
 
-/// The bytes of the last packed snapshot, and their content. `S` selects the part of the world.
+/// The bytes of the last packed snapshot, and its content. `S` identifies the selection of entities.
 #[derive(Debug)]
 pub(super) struct PackedSnapshot<S> {
     bytes: Vec<u8, MAX_MESSAGE>,
-    /// The tick of the snapshot, and its part of the world.
+    /// The tick and the selection of the packed snapshot.
     content: Option<(u32, S)>,
 }
 
@@ -25,8 +25,8 @@ impl<S: PartialEq> PackedSnapshot<S> {
         &self.bytes
     }
 
-    /// Packs a part of the world of a tick unless that has been done; returns false if it does not fit. The entities
-    /// are computed only if needed.
+    /// Packs the selected entities of a tick if they are not packed yet; returns false if they do not fit. `entities`
+    /// is called only if needed.
     pub(super) fn pack<E: AsRef<[Entity]>>(
         &mut self,
         time: u32,
@@ -39,7 +39,7 @@ impl<S: PartialEq> PackedSnapshot<S> {
             let entities = entities();
             let snapshot = Snapshot { entities: List::new(entities.as_ref()) };
             let message = ServerMessage::Event(Event { time, kind: EventKind::Snapshot(snapshot) });
-            // This cannot fail: this is its capacity.
+            // This cannot fail: the vector has this capacity.
             let _ = self.bytes.resize(MAX_MESSAGE, 0);
             let length = pack(&message, &mut self.bytes).map_or(0, <[u8]>::len);
             self.bytes.truncate(length);

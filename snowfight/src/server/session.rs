@@ -7,12 +7,12 @@ use super::pacer::{Pacing, SnapshotPacer};
 use crate::message::{Channel, GameOver, PlayerId, Scope};
 use crate::world::TICKS_PER_SECOND;
 
-/// The maximum number of queued messages; requests beyond it get no response.
+/// The maximum number of queued messages; further requests get no response.
 pub(super) const MAX_PENDING: usize = 8;
-/// The number of ticks within which a connection must join, so that idle connections do not block others.
+/// The number of ticks within which a connection must join, so that idle connections do not occupy sessions.
 pub(super) const TIME_TO_JOIN: u32 = 10 * TICKS_PER_SECOND;
 
-/// The state of a connection in the state diagram.
+/// The state of a connection.
 ///
 /// ```text
 ///           Init                   game over                  acknowledged, or a second later
@@ -22,17 +22,17 @@ pub(super) const TIME_TO_JOIN: u32 = 10 * TICKS_PER_SECOND;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Accepted; Init must arrive before this tick, and nothing else is allowed.
+    /// Accepted. Init must arrive before tick `until`, and every other message closes the connection.
     Waiting { until: u32 },
     /// In the game.
     Playing { player: PlayerId },
-    /// The game is over: the connection is closed when the result is acknowledged, or at this tick.
+    /// The game is over for the client. The connection is closed when the result is acknowledged, or at tick `until`.
     Leaving { until: u32 },
     /// The connection is about to be closed.
     Closing,
 }
 
-/// A queued message, without the data from which it is packed.
+/// A queued message in compact form; it is packed when it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PendingMessage {
     Pong(Channel),
@@ -47,31 +47,31 @@ pub(super) enum PendingMessage {
 pub(super) struct Session<K> {
     pub(super) connection: K,
     pub(super) state: State,
-    /// The content of its snapshots.
+    /// The scope of the snapshots for this connection.
     pub(super) scope: Scope,
     pub(super) pending: Deque<PendingMessage, MAX_PENDING>,
     pub(super) snapshot: Snapshot,
     pub(super) pacer: SnapshotPacer,
-    /// Its transport has a backlog.
+    /// True if the transport of this connection has a backlog.
     pub(super) is_congested: bool,
-    /// It may use replication.
+    /// True if the connection may use replication.
     pub(super) has_replication: bool,
 }
 
-/// The state of the last tick's snapshot.
+/// The state of the last tick's snapshot for this connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Snapshot {
     None,
     Pending,
 }
 
-/// The decision on the snapshot of a tick for one client.
+/// The decision on this tick's snapshot for one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SnapshotDecision {
     Send,
-    /// The client is behind.
+    /// Skipped because the client is behind.
     Thinned,
-    /// The transport has a backlog.
+    /// Skipped because the transport has a backlog.
     Backlogged,
 }
 
@@ -84,7 +84,7 @@ pub(super) enum NextOutput {
 }
 
 impl<K> Session<K> {
-    /// Creates a connection that was accepted in this tick.
+    /// Creates the session of a connection that was accepted in tick `now`.
     pub(super) const fn new(connection: K, now: u32) -> Self {
         let state = State::Waiting { until: now.wrapping_add(TIME_TO_JOIN) };
         Self {
@@ -106,8 +106,8 @@ impl<K> Session<K> {
         }
     }
 
-    /// Returns true if its scope has a snapshot in this tick. Half of the clients with changes get them in even ticks,
-    /// the others in odd ones.
+    /// Returns true if the scope of this client has a snapshot in this tick. Snapshots of changes go to half of the
+    /// clients in even ticks and to the others in odd ticks.
     pub(super) const fn has_snapshot(&self, now: u32) -> bool {
         match (self.state, self.scope) {
             (State::Playing { .. }, Scope::Whole) => true,
@@ -117,10 +117,10 @@ impl<K> Session<K> {
         }
     }
 
-    /// Decides whether the client gets the snapshot of this tick.
+    /// Decides whether the client gets this tick's snapshot.
     pub(super) fn decide_snapshot(&mut self, now: u32, pacing: Pacing) -> SnapshotDecision {
         if self.is_congested {
-            // The pacer is not polled, because it would count the snapshot as sent.
+            // Polling the pacer would count the snapshot as sent.
             return SnapshotDecision::Backlogged;
         }
         let period = match self.scope {
@@ -134,7 +134,7 @@ impl<K> Session<K> {
         if is_due { SnapshotDecision::Send } else { SnapshotDecision::Thinned }
     }
 
-    /// Closes the connection if its time is up; queued messages are still sent.
+    /// Closes the connection if its deadline has passed; queued messages are still sent.
     pub(super) const fn expire(&mut self, now: u32) {
         if let State::Waiting { until } | State::Leaving { until } = self.state
             && now.wrapping_sub(until) < u32::MAX / 2

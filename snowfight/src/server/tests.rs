@@ -1,4 +1,4 @@
-//! A test for each transition of the server's state diagram, and hostile clients.
+//! The server's state transitions (docs/game.md#the-server), and hostile clients.
 
 use std::vec;
 use std::vec::Vec;
@@ -11,10 +11,10 @@ use crate::message::{
     Action, ActionKind, Break, Direction, Entity, EntityId, EntityKind, Move, Player, Point, Throw,
 };
 
-/// The keys of connections are letters.
+/// Letters serve as connection keys.
 type Key = char;
 
-/// An output of the server that owns its bytes.
+/// An output of the server, with owned bytes.
 #[derive(Clone, Debug, PartialEq)]
 enum Done {
     Sent(Key, Delivery, Vec<u8>),
@@ -35,7 +35,7 @@ fn poll(server: &mut Server<Key>) -> Vec<Done> {
 
 fn message(done: &Done) -> ServerMessage<'_> {
     let Done::Sent(_, _, payload) = done else { panic!("{done:?} is not a message") };
-    unpack(payload).expect("the server packs well")
+    unpack(payload).expect("a valid message from the server")
 }
 
 fn deliver(server: &mut Server<Key>, from: Key, bytes: &[u8]) {
@@ -43,7 +43,7 @@ fn deliver(server: &mut Server<Key>, from: Key, bytes: &[u8]) {
 }
 
 fn say(server: &mut Server<Key>, from: Key, message: ClientMessage) {
-    deliver(server, from, &to_vec(&message).expect("it packs"));
+    deliver(server, from, &to_vec(&message).expect("a packed message"));
 }
 
 fn ask(server: &mut Server<Key>, from: Key, channel: u32, kind: RequestKind) {
@@ -54,11 +54,11 @@ fn act(server: &mut Server<Key>, from: Key, kind: ActionKind) {
     say(server, from, ClientMessage::Action(Action { kind }));
 }
 
-/// Creates a server that these players have joined.
+/// Creates a server with these players in its game.
 fn joined(players: &[Key]) -> Server<Key> {
     let mut server = Server::new(5);
     for player in players {
-        server.handle_connected(*player).expect("there is room");
+        server.handle_connected(*player).expect("a free slot");
         ask(&mut server, *player, 1, RequestKind::Init);
     }
     assert_eq!(poll(&mut server).len(), players.len());
@@ -96,7 +96,7 @@ fn results(done: &[Done]) -> Vec<(Key, GameOver)> {
     done.iter().filter_map(game_over).collect()
 }
 
-/// Runs bots until a player falls.
+/// Runs bots until a player falls, and returns the output of that tick.
 fn play_until_a_player_falls(server: &mut Server<Key>, keys: &[Key]) -> Vec<Done> {
     for _ in 0..60 * 600 {
         for (key, owner) in keys.iter().zip((1..).map(PlayerId)) {
@@ -117,17 +117,17 @@ fn play_until_a_player_falls(server: &mut Server<Key>, keys: &[Key]) -> Vec<Done
 }
 
 #[test]
-fn start_to_accepting_connection() {
+fn new_connection_gets_no_message() {
     let mut server = Server::new(1);
-    server.handle_connected('a').expect("there is room");
+    server.handle_connected('a').expect("a free slot");
     assert_eq!(poll(&mut server), []);
 }
 
 #[test]
-fn accepting_connection_to_accepting_connection() {
+fn connection_beyond_the_limit_is_refused() {
     let mut server = Server::<usize>::new(1);
     for connection in 0..MAX_SESSIONS {
-        server.handle_connected(connection).expect("there is room");
+        server.handle_connected(connection).expect("a free slot");
     }
     assert_eq!(server.handle_connected(MAX_SESSIONS), Err(Full));
     server.handle_disconnected(3);
@@ -135,9 +135,9 @@ fn accepting_connection_to_accepting_connection() {
 }
 
 #[test]
-fn accepting_connection_to_receive_request_to_add_to_session_to_send_connect() {
+fn init_adds_a_player_and_returns_the_world() {
     let mut server = Server::new(1);
-    server.handle_connected('a').expect("there is room");
+    server.handle_connected('a').expect("a free slot");
     ask(&mut server, 'a', 9, RequestKind::Init);
     let done = poll(&mut server);
     assert!(matches!(done.as_slice(), [Done::Sent('a', Delivery::Reliable, _)]));
@@ -148,19 +148,19 @@ fn accepting_connection_to_receive_request_to_add_to_session_to_send_connect() {
     };
     assert_eq!(connect.player, PlayerId(1));
     assert_eq!(connect.snapshot.entities.len(), 301);
-    // The snapshot contains the new player, and there was no event before.
+    // The snapshot contains the new player; no event precedes it.
     assert_eq!(players(&connect.snapshot.entities)[0].owner, PlayerId(1));
 }
 
 #[test]
-fn send_connect_to_receive_request() {
+fn joined_client_gets_a_pong() {
     let mut server = joined(&['a']);
     ask(&mut server, 'a', 2, RequestKind::Ping);
     assert_eq!(message(&poll(&mut server)[0]), pong(2));
 }
 
 #[test]
-fn receive_request_otherwise_to_send_response() {
+fn second_init_gets_an_error() {
     let mut server = joined(&['a']);
     ask(&mut server, 'a', 3, RequestKind::Ping);
     ask(&mut server, 'a', 4, RequestKind::Init);
@@ -176,7 +176,7 @@ fn receive_request_otherwise_to_send_response() {
 }
 
 #[test]
-fn send_response_to_receive_request() {
+fn every_ping_gets_a_pong() {
     let mut server = joined(&['a']);
     for channel in 0..20 {
         ask(&mut server, 'a', channel, RequestKind::Ping);
@@ -185,7 +185,7 @@ fn send_response_to_receive_request() {
 }
 
 #[test]
-fn start_to_run_game_tick_without_players() {
+fn ticks_run_without_players() {
     let mut server = Server::<Key>::new(1);
     assert_eq!(server.poll_timeout(), Instant::ZERO);
     server.handle_timeout(Instant::ZERO);
@@ -197,9 +197,9 @@ fn start_to_run_game_tick_without_players() {
 }
 
 #[test]
-fn run_game_tick_to_dispatch_snapshot() {
+fn tick_sends_a_snapshot_to_every_player() {
     let mut server = joined(&['a', 'b']);
-    server.handle_connected('c').expect("there is room");
+    server.handle_connected('c').expect("a free slot");
     act(&mut server, 'a', ActionKind::Move(Move { direction: Direction::NORTH }));
     server.tick();
     let done = poll(&mut server);
@@ -213,9 +213,8 @@ fn run_game_tick_to_dispatch_snapshot() {
     assert!((5_000..7_500).contains(&payload.len()), "{}", payload.len());
 }
 
-/// An unsent snapshot is replaced, not queued.
 #[test]
-fn run_game_tick_replaces_unsent_snapshots() {
+fn unsent_snapshot_is_replaced_by_a_newer_one() {
     let mut server = joined(&['a']);
     (0..100).for_each(|_| server.tick());
     let done = poll(&mut server);
@@ -224,7 +223,7 @@ fn run_game_tick_replaces_unsent_snapshots() {
 }
 
 #[test]
-fn check_win_condition_run_to_run_game_tick() {
+fn game_continues_while_no_player_falls() {
     let mut server = joined(&['a', 'b']);
     for _ in 0..300 {
         server.tick();
@@ -234,7 +233,7 @@ fn check_win_condition_run_to_run_game_tick() {
 }
 
 #[test]
-fn lone_and_remaining_players_do_not_win() {
+fn player_does_not_win_when_the_others_leave() {
     let mut server = joined(&['a', 'b']);
     server.handle_disconnected('b');
     for _ in 0..60 {
@@ -245,7 +244,7 @@ fn lone_and_remaining_players_do_not_win() {
 }
 
 #[test]
-fn check_win_condition_over_to_send_game_over() {
+fn fallen_player_loses_and_the_remaining_one_wins() {
     let mut server = joined(&['a', 'b']);
     let mut results = results(&play_until_a_player_falls(&mut server, &['a', 'b']));
     results.sort_by_key(|(_, result)| *result == GameOver::Winner);
@@ -257,7 +256,7 @@ fn check_win_condition_over_to_send_game_over() {
 }
 
 #[test]
-fn first_of_three_to_fall_only_loses() {
+fn game_continues_after_the_first_of_three_players_falls() {
     let keys = ['a', 'b', 'c'];
     let mut server = joined(&keys);
     let results = results(&play_until_a_player_falls(&mut server, &keys));
@@ -266,7 +265,7 @@ fn first_of_three_to_fall_only_loses() {
 }
 
 #[test]
-fn send_game_over_to_run_game_tick_and_close_after_acknowledgement() {
+fn connection_closes_when_the_result_is_acknowledged_or_a_second_later() {
     let mut server = joined(&['a', 'b']);
     play_until_a_player_falls(&mut server, &['a', 'b']);
     server.tick();
@@ -291,7 +290,7 @@ fn drained_connection_stays_open_before_the_game_is_over() {
     assert_eq!(poll(&mut server), []);
 }
 
-/// This is a bug of the original game: there is no winner, and the server continues.
+/// The original game has the same bug: no player wins, and the server continues.
 #[test]
 fn last_two_players_falling_together_both_lose() {
     let mut server = joined(&['a', 'b']);
@@ -307,9 +306,9 @@ fn last_two_players_falling_together_both_lose() {
 fn full_game_is_reported_to_new_players() {
     let mut server = Server::<usize>::new(1);
     let init = ClientMessage::Request(Request { channel: Channel(1), kind: RequestKind::Init });
-    let init = to_vec(&init).expect("it packs");
+    let init = to_vec(&init).expect("a packed message");
     for connection in 0..=MAX_PLAYERS {
-        server.handle_connected(connection).expect("there is room");
+        server.handle_connected(connection).expect("a free slot");
         server.handle_message(connection, &init.as_slice());
     }
     let mut buffer = [0; MAX_MESSAGE];
@@ -319,7 +318,7 @@ fn full_game_is_reported_to_new_players() {
             last = payload.to_vec();
         }
     }
-    let ServerMessage::Response(response) = unpack(&last).expect("the server packs well") else {
+    let ServerMessage::Response(response) = unpack(&last).expect("a valid message from the server") else {
         panic!("no response")
     };
     assert_eq!(response.kind, ResponseKind::Error(Text::new("The game is full")));
@@ -330,7 +329,7 @@ fn full_game_is_reported_to_new_players() {
     }
 }
 
-/// Runs an attack by the third of three clients, and checks that the others are not affected.
+/// Runs an attack from the third of three clients, and checks that the others are not affected.
 fn attack(attack: impl FnOnce(&mut Server<Key>)) -> Vec<Done> {
     let mut server = joined(&['a', 'b', 'x']);
     attack(&mut server);
@@ -353,7 +352,7 @@ fn attack(attack: impl FnOnce(&mut Server<Key>)) -> Vec<Done> {
     all
 }
 
-/// Makes the third player walk and break until it holds an object; returns its position.
+/// Lets the third player gather an object, and returns the player's position.
 fn arm(server: &mut Server<Key>) -> Point {
     for _ in 0..60 * 60 {
         let entities = server.world.entities();
@@ -397,25 +396,25 @@ fn is_closed(done: &[Done]) -> bool {
 }
 
 #[test]
-fn first_message_other_than_init_closes_the_connection() {
+fn first_message_other_than_init_closes_its_connection() {
     for first in [
         ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Ping }),
         ClientMessage::Action(Action { kind: ActionKind::Break(Break::default()) }),
     ] {
         let mut server = joined(&['a']);
-        server.handle_connected('x').expect("there is room");
+        server.handle_connected('x').expect("a free slot");
         say(&mut server, 'x', first);
         assert_eq!(poll(&mut server), [Done::Closed('x')]);
         assert_eq!(server.stats().malformed, 1);
     }
 }
 
-/// A connection that never joins is closed, and one that has joined is not.
+/// A connection that has joined stays open.
 #[test]
 fn connection_that_never_joins_is_closed_after_ten_seconds() {
     let mut server = joined(&['a']);
     server.tick();
-    server.handle_connected('x').expect("there is room");
+    server.handle_connected('x').expect("a free slot");
     let closed = |server: &mut Server<Key>| {
         server.tick();
         is_closed(&poll(server))
@@ -431,7 +430,7 @@ fn connection_that_never_joins_is_closed_after_ten_seconds() {
 fn connections_that_never_join_block_others_only_briefly() {
     let mut server = Server::<usize>::new(1);
     for connection in 0..MAX_SESSIONS {
-        server.handle_connected(connection).expect("there is room");
+        server.handle_connected(connection).expect("a free slot");
     }
     assert_eq!(server.handle_connected(MAX_SESSIONS), Err(Full));
     (0..session::TIME_TO_JOIN).for_each(|_| server.tick());
@@ -444,12 +443,11 @@ fn connections_that_never_join_block_others_only_briefly() {
     assert_eq!(server.handle_connected(MAX_SESSIONS), Ok(()));
 }
 
-/// A rejected client gets the error before its connection is closed.
 #[test]
 fn refused_client_gets_the_error_before_the_close() {
     let mut server = Server::new(5);
     while server.world.join().is_some() {}
-    server.handle_connected('x').expect("there is room");
+    server.handle_connected('x').expect("a free slot");
     (1..session::TIME_TO_JOIN).for_each(|_| server.tick());
     ask(&mut server, 'x', 1, RequestKind::Init);
     server.tick();
@@ -472,17 +470,17 @@ fn pending_output_is_found_after_connections_close() {
     assert!(matches!(server.poll_output(&mut buffer), Some(Output::Send { to: 'a', .. })));
 }
 
-/// No message of a client has a count. A message of a server is an action or malformed to a server.
+/// No client message contains a count, so the server reads these bytes as an action or as malformed.
 #[test]
 fn excessive_counts_do_not_affect_others() {
-    let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("it packs");
-    let connect = to_vec(&(true, 0_u32, (false, true), 1_u32, u32::MAX)).expect("it packs");
-    let mut text = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("it packs");
+    let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("a packed message");
+    let connect = to_vec(&(true, 0_u32, (false, true), 1_u32, u32::MAX)).expect("a packed message");
+    let mut text = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("a packed message");
     text.extend([0xFF; 8]);
     for bytes in [snapshot, connect, text] {
         attack(|server| deliver(server, 'x', &bytes));
     }
-    let kind_three = to_vec(&(true, (true, true), u32::MAX)).expect("it packs");
+    let kind_three = to_vec(&(true, (true, true), u32::MAX)).expect("a packed message");
     assert!(is_closed(&attack(|server| deliver(server, 'x', &kind_three))));
 }
 
@@ -540,7 +538,7 @@ fn throw_at_oneself_harms_no_player() {
     assert!(!is_closed(&done) && holds(&done), "its own position is not a valid target");
     let done = attack(|server| {
         arm(server);
-        let target = server.world.position_of(PlayerId(3)).expect("it is there");
+        let target = server.world.position_of(PlayerId(3)).expect("it exists");
         act(server, 'x', ActionKind::Throw(Throw { target }));
     });
     assert!(!is_closed(&done) && !holds(&done), "it falls to the ground");
@@ -556,7 +554,7 @@ fn truncated_message_closes_only_its_sender() {
         ClientMessage::Action(Action { kind: ActionKind::Move(Move { direction: Direction::EAST }) }),
     ];
     for message in messages {
-        let bytes = to_vec(&message).expect("it packs");
+        let bytes = to_vec(&message).expect("a packed message");
         for length in 0..bytes.len() {
             let done = attack(|server| deliver(server, 'x', &bytes[..length]));
             assert!(is_closed(&done), "{message:?} cut to {length}");
@@ -565,7 +563,7 @@ fn truncated_message_closes_only_its_sender() {
 }
 
 #[test]
-fn request_flood_takes_no_memory() {
+fn unpolled_server_limits_the_responses_to_a_request_flood() {
     let done = attack(|server| {
         (0..10_000).for_each(|channel| ask(server, 'x', channel, RequestKind::Ping));
         assert_eq!(server.stats().dropped, 10_000 - session::MAX_PENDING as u64);
@@ -585,7 +583,7 @@ fn unknown_connections_are_ignored() {
 #[test]
 fn small_buffer_drops_only_that_message() {
     let mut server = Server::new(5);
-    server.handle_connected('a').expect("there is room");
+    server.handle_connected('a').expect("a free slot");
     ask(&mut server, 'a', 1, RequestKind::Init);
     assert!(server.poll_output(&mut [0; 100]).is_none());
     assert_eq!(server.stats().dropped, 1);
@@ -608,10 +606,10 @@ fn snapshot_is_packed_once_per_tick() {
     assert_ne!(places[0], buffer.as_ptr(), "not packed into the caller's buffer");
 }
 
-/// Sends the first message of a client that requests a scope.
+/// Sends a request to join with the given scope.
 fn ask_for(server: &mut Server<Key>, from: Key, scope: Scope) {
     let request = Request { channel: Channel(0), kind: RequestKind::Init };
-    let mut init = to_vec(&ClientMessage::Request(request)).expect("it packs");
+    let mut init = to_vec(&ClientMessage::Request(request)).expect("a packed message");
     let length = init.len();
     init.resize(length + 2, 0);
     scope.write(&mut init, length);
@@ -625,12 +623,12 @@ fn ask_for_changes(server: &mut Server<Key>, from: Key) {
 #[test]
 fn client_can_request_only_changes() {
     let mut server = joined(&['a']);
-    server.handle_connected('b').expect("there is room");
+    server.handle_connected('b').expect("a free slot");
     ask_for_changes(&mut server, 'b');
     let done = poll(&mut server);
     let Done::Sent('b', Delivery::Reliable, payload) = &done[0] else { panic!("no answer: {done:?}") };
     let mut reader = Reader::new(payload);
-    let answer = ServerMessage::unpack(&mut reader).expect("the server packs well");
+    let answer = ServerMessage::unpack(&mut reader).expect("a valid message from the server");
     assert!(matches!(answer, ServerMessage::Response(Response { kind: ResponseKind::Connect(_), .. })));
     assert_eq!(Scope::read(&mut reader), Scope::Changes, "the server agrees");
     (0..100).for_each(|_| {
@@ -652,25 +650,25 @@ fn client_can_request_only_changes() {
     assert!(changes.iter().all(|count| (1..10).contains(count)), "{changes:?}");
 }
 
-/// Returns the scope to which the server agrees in the response to Init, and the number of entities in it.
+/// Returns the scope that the server confirms in its response to Init, and the number of entities in that response.
 fn agreed(done: &[Done]) -> (Scope, usize) {
     let Some(Done::Sent(_, Delivery::Reliable, payload)) = done.first() else {
         panic!("no answer: {done:?}")
     };
     let mut reader = Reader::new(payload);
-    let answer = ServerMessage::unpack(&mut reader).expect("the server packs well");
+    let answer = ServerMessage::unpack(&mut reader).expect("a valid message from the server");
     let ServerMessage::Response(Response { kind: ResponseKind::Connect(connect), .. }) = answer else {
         panic!("no Connect: {answer:?}")
     };
     (Scope::read(&mut reader), connect.snapshot.entities.len())
 }
 
-/// A client gets replication instead of snapshots if its connection offers it, and whole snapshots otherwise.
+/// A connection without replication gets whole snapshots instead.
 #[test]
 fn replication_is_used_only_where_it_is_offered() {
     let mut server = Server::new(5);
     for (connection, is_offered) in [('a', true), ('b', false), ('c', true)] {
-        server.handle_connected(connection).expect("there is room");
+        server.handle_connected(connection).expect("a free slot");
         if is_offered {
             server.offer_replication(connection);
         }
@@ -694,9 +692,9 @@ fn replication_is_used_only_where_it_is_offered() {
 }
 
 #[test]
-fn departed_players_and_ended_objects_are_reported_dead() {
+fn departed_players_and_removed_objects_are_reported_dead() {
     let mut server = joined(&['a']);
-    server.handle_connected('b').expect("there is room");
+    server.handle_connected('b').expect("a free slot");
     ask_for_changes(&mut server, 'b');
     server.tick();
     poll(&mut server);
@@ -714,14 +712,14 @@ fn departed_players_and_ended_objects_are_reported_dead() {
 /// Sends an action that acknowledges the snapshot of a tick.
 fn acknowledge(server: &mut Server<Key>, from: Key, time: u32) {
     let action = ClientMessage::Action(Action { kind: ActionKind::Break(Break::default()) });
-    let mut bytes = to_vec(&action).expect("it packs");
+    let mut bytes = to_vec(&action).expect("a packed message");
     let length = bytes.len();
     bytes.resize(16, 0);
     let length = SnapshotAck { time }.write(&mut bytes, length);
     deliver(server, from, &bytes[..length]);
 }
 
-/// Returns the numbers of snapshots that `a` and `b` get in `ticks` ticks, if `a` acknowledges every one and `b` none.
+/// Returns the numbers of snapshots that `a` and `b` get in `ticks` ticks. `a` acknowledges every snapshot, `b` none.
 fn snapshots(server: &mut Server<Key>, ticks: u32) -> [u32; 2] {
     let mut counts = [0; 2];
     for _ in 0..ticks {
@@ -746,10 +744,10 @@ fn only_a_client_that_is_behind_gets_fewer_snapshots() {
     assert_eq!(a, 600);
     assert!((30..60).contains(&b), "{b}");
     assert_eq!(server.stats().thinned, u64::from(600 - b));
-    // Its requests are answered nevertheless.
+    // Pacing does not affect responses to requests.
     ask(&mut server, 'b', 5, RequestKind::Ping);
     assert_eq!(message(&poll(&mut server)[0]), pong(5));
-    // It has caught up.
+    // `b` catches up.
     for _ in 0..180 {
         server.tick();
         poll(&mut server);
@@ -776,7 +774,7 @@ fn backlog_does_not_delay_probes() {
     snapshots(&mut server, 1);
     let time = server.world.time();
     acknowledge(&mut server, 'b', time);
-    // It is behind, and nothing more is sent to it until the first probe is due.
+    // `b` is behind and gets no further snapshot before the first probe.
     while snapshots(&mut server, 1) == [1, 1] {}
     while server.stats().thinned < 14 {
         assert_eq!(snapshots(&mut server, 1), [1, 0]);
@@ -789,14 +787,14 @@ fn backlog_does_not_delay_probes() {
 }
 
 #[test]
-fn without_pacing_every_client_gets_everything() {
+fn every_client_gets_every_snapshot_without_pacing() {
     let mut server = joined(&['a', 'b']);
     server.set_pacing(Pacing::Unpaced);
     snapshots(&mut server, 1);
     let time = server.world.time();
     acknowledge(&mut server, 'b', time);
     assert_eq!(snapshots(&mut server, 600), [600, 600]);
-    // Except for clients with a transport backlog.
+    // A transport backlog still stops snapshots.
     server.handle_congestion(|key| key == 'b');
     assert_eq!(snapshots(&mut server, 60), [60, 0]);
     assert_eq!((server.stats().thinned, server.stats().backlogged), (0, 60));

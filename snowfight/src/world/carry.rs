@@ -21,7 +21,7 @@ impl World {
         }
     }
 
-    /// Moves held objects with their players.
+    /// Moves held objects along with their players.
     pub(super) fn carry(&mut self) {
         for object in &mut self.objects {
             let Place::Held { by } = object.place else { continue };
@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    /// Throws the held object of a player. Without one, or with an invalid target, this has no effect.
+    /// Throws the object that a player holds. It has no effect if the player holds none or the target is invalid.
     pub(super) fn throw(&mut self, thrower: EntityId, target: Point) {
         let Some(body) = self.players.iter_mut().find(|body| body.id == thrower) else { return };
         let Some(held) = body.holding else { return };
@@ -66,7 +66,7 @@ fn break_one(body: &mut PlayerBody, object: &mut ObjectBody, seconds: f32) {
     }
 }
 
-/// Returns the initial velocity of a throw over this distance; `None` if the distance is zero or not finite.
+/// Returns the initial velocity of a throw that lands at `distance`; `None` if the distance is zero or not finite.
 fn velocity(distance: Point) -> Option<Point> {
     let length = distance.length();
     if !length.is_finite() || length == 0.0 {
@@ -74,7 +74,7 @@ fn velocity(distance: Point) -> Option<Point> {
     }
     let distance = distance * (LONGEST_THROW / length).min(1.0);
     let time = length.min(LONGEST_THROW) / THROW_SPEED;
-    // For a tiny distance the time is zero.
+    // For a tiny distance the flight time rounds to zero, and the velocity is not finite.
     let velocity = distance * (1.0 / time) - GRAVITY * (time / 2.0);
     velocity.length().is_finite().then_some(velocity)
 }

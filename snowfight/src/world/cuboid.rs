@@ -1,8 +1,8 @@
-//! Axis-aligned boxes and their collisions.
+//! Axis-aligned boxes and collision detection.
 
 use crate::message::Point;
 
-/// The overlap that is ignored, because touching boxes have rounding errors.
+/// The overlap that does not count as a collision, in tiles, because touching boxes have rounding errors.
 const SKIN: f32 = 1.0 / 1024.0;
 
 /// An axis.
@@ -40,14 +40,14 @@ pub(super) struct Cuboid {
     pub(super) max: Point,
 }
 
-/// The contact of a moving box with another one.
+/// The contact between a moving box and another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Contact {
-    /// The fraction of the motion until the contact, 0 to 1.
+    /// The fraction of the motion before the contact, from 0 to 1.
     pub(super) time: f32,
-    /// The axis of the contact.
+    /// The axis of the face that is hit.
     pub(super) axis: Axis,
-    /// The coordinate of the other box's face.
+    /// The coordinate of that face along the axis.
     pub(super) face: f32,
 }
 
@@ -58,7 +58,7 @@ impl Cuboid {
         Self { min: base - half, max: base + half + Point::new(0.0, 0.0, size.z) }
     }
 
-    /// Returns the bounding box of a motion.
+    /// Returns the bounding box of the box in motion.
     pub(super) fn along(&self, motion: Point) -> Self {
         let (min, max) = (self.min + motion, self.max + motion);
         let both = |pick: fn(f32, f32) -> f32, a: Point, b: Point| {
@@ -67,7 +67,7 @@ impl Cuboid {
         Self { min: both(f32::min, self.min, min), max: both(f32::max, self.max, max) }
     }
 
-    /// Returns true if two boxes overlap by more than [`SKIN`].
+    /// Returns true if the boxes overlap by more than [`SKIN`].
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         Axis::ALL.iter().all(|axis| self.depth(other, *axis) > SKIN)
     }
@@ -78,7 +78,7 @@ impl Cuboid {
         axis.of(self.max).min(axis.of(other.max)) - low
     }
 
-    /// Returns the shortest horizontal displacement that separates this box from the other; `None` if they do not
+    /// Returns the shortest horizontal displacement of this box that ends its overlap with `other`; `None` without
     /// overlap.
     pub(super) fn separation_from(&self, other: &Self) -> Option<Point> {
         if !self.overlaps(other) {
@@ -93,7 +93,8 @@ impl Cuboid {
         Some(if x.abs() < y.abs() { Point::new(x, 0.0, 0.0) } else { Point::new(0.0, y, 0.0) })
     }
 
-    /// Returns the contact of a motion with another box that does not overlap yet.
+    /// Returns the contact between this box in motion and `other`, if there is one. The boxes must not overlap before
+    /// the motion.
     pub(super) fn sweep(&self, motion: Point, other: &Self) -> Option<Contact> {
         let mut contact: Option<Contact> = None;
         let mut end = f32::INFINITY;
@@ -131,10 +132,12 @@ mod tests {
 
     #[test]
     fn motion_stops_at_the_first_face() {
-        let contact = unit(0.0, 0.0).sweep(Point::new(4.0, 0.0, 0.0), &unit(3.0, 0.5)).expect("they meet");
+        let contact =
+            unit(0.0, 0.0).sweep(Point::new(4.0, 0.0, 0.0), &unit(3.0, 0.5)).expect("the boxes collide");
         assert_eq!((contact.axis, contact.face), (Axis::X, 2.5));
         assert!((contact.time - 0.5).abs() < 0.001);
-        let contact = unit(0.0, 0.0).sweep(Point::new(0.0, -4.0, 0.0), &unit(0.0, -3.0)).expect("they meet");
+        let contact =
+            unit(0.0, 0.0).sweep(Point::new(0.0, -4.0, 0.0), &unit(0.0, -3.0)).expect("the boxes collide");
         assert_eq!((contact.axis, contact.face), (Axis::Y, -2.5));
     }
 
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn separation_is_the_shortest_one() {
+    fn separation_is_the_shortest_displacement() {
         assert_eq!(unit(0.75, 0.25).separation_from(&unit(0.0, 0.0)), Some(Point::new(0.25, 0.0, 0.0)));
         assert_eq!(unit(0.25, -0.75).separation_from(&unit(0.0, 0.0)), Some(Point::new(0.0, -0.25, 0.0)));
         assert_eq!(unit(2.0, 0.0).separation_from(&unit(0.0, 0.0)), None);

@@ -9,15 +9,15 @@ use super::rules::{DAMAGE, GRAVITY, MAX_OBJECTS};
 use super::terrain::walls_near;
 use crate::message::{EntityId, Point};
 
-/// The target of a hit.
+/// The target that a thrown object hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Body(EntityId),
-    /// A wall above water, or the ground.
+    /// The ground, or a wall above water.
     Ground,
 }
 
-/// A hit of a thrown object.
+/// A thrown object, and the target that it hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     projectile: EntityId,
@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// Moves flying objects that hit nothing, and returns the hits of the others.
+    /// Moves the flying objects that hit nothing, and returns the hits of the others.
     pub(super) fn fly(&mut self, seconds: f32) -> Hits {
         let mut hits = Hits::new();
         for index in 0..self.objects.len() {
@@ -44,7 +44,7 @@ impl World {
             let Place::Flying { velocity, thrower } = object.place else { continue };
             let motion = velocity * seconds;
             if let Some(target) = self.first_hit(&object, thrower, motion) {
-                // This cannot fail: there is room for every object.
+                // This cannot fail: there is a slot for every object.
                 let _ = hits.push(Hit { projectile: object.id, target });
             } else if let Some(object) = self.objects.get_mut(index) {
                 object.position = object.position + motion;
@@ -86,7 +86,7 @@ impl World {
             if body.health == 0 {
                 let owner = body.owner;
                 self.remove_player(target);
-                // This cannot fail: there is room for every player.
+                // This cannot fail: there is a slot for every player.
                 let _ = self.fallen.push(owner);
             }
         } else if let Some(object) = object {
@@ -98,7 +98,7 @@ impl World {
     }
 }
 
-/// Returns the fraction of a motion until it meets a box, 0 to 1; zero if they overlap.
+/// Returns the fraction of a motion before a box touches another one, from 0 to 1; 0 if they overlap already.
 fn time_of(cuboid: &Cuboid, motion: Point, other: &Cuboid) -> Option<f32> {
     if cuboid.overlaps(other) { Some(0.0) } else { Some(cuboid.sweep(motion, other)?.time) }
 }

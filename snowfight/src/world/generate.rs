@@ -9,10 +9,10 @@ use super::rules::{MAX_OBJECTS, OBJECTS_PER_KIND};
 use super::terrain::Tile;
 use crate::message::{EntityId, ObjectKind, Point};
 
-/// The number of tiles.
+/// The number of tiles of the world.
 const MAX_TILES: usize = 61 * 61;
 
-/// Generates trees, then mushrooms, in the order of their ids from 1. Each is on its own tile of grass outside the
+/// Generates trees, then mushrooms, with consecutive ids from 1. Each object is on its own grass tile outside the
 /// middle.
 pub(super) fn objects(random: &mut Pcg32) -> Vec<ObjectBody, MAX_OBJECTS> {
     let grass = Tile::all_grass().filter(|tile| *tile != (0, 0));
@@ -29,7 +29,7 @@ pub(super) fn objects(random: &mut Pcg32) -> Vec<ObjectBody, MAX_OBJECTS> {
     numbered.map(object).take(MAX_OBJECTS).collect()
 }
 
-/// Returns a position on a free tile of grass outside the middle: the first free tile after a random one.
+/// Returns a position on a free grass tile outside the middle. The search starts at a random tile.
 pub(super) fn free_position(random: &mut Pcg32, is_taken: impl Fn((i32, i32)) -> bool) -> Option<Point> {
     let grass = || Tile::all_grass().filter(|tile| *tile != (0, 0));
     let start = random.next_u32() as usize % grass().count().max(1);

@@ -7,7 +7,7 @@ use super::terrain::Tile;
 use crate::message::{EntityId, ObjectKind};
 
 impl World {
-    /// Grows as many objects as were removed, each with a new id and of the rarer kind.
+    /// Adds as many objects as were removed. Each gets a new id, and the kind of which fewer exist.
     pub(super) fn grow(&mut self) {
         for _ in 0..core::mem::take(&mut self.ended) {
             if self.grow_one().is_none() {

@@ -1,14 +1,14 @@
-//! The rules of the game (docs/game.md#rules) as a deterministic world.
+//! The rules of the game as a deterministic world (docs/game.md#rules).
 //!
-//! It is the same on every machine for the same seed and actions.
+//! Worlds with the same seed and the same actions are equal on every machine.
 //!
 //! ```
 //! use snowfight::message::{ActionKind, Direction, Move};
 //! use snowfight::world::{TICKS_PER_SECOND, World};
 //!
 //! let mut world = World::new(7);
-//! let player = world.join().expect("there is room");
-//! let before = world.position_of(player).expect("it has joined");
+//! let player = world.join().expect("a free slot");
+//! let before = world.position_of(player).expect("the player has joined");
 //! world.act(player, ActionKind::Move(Move { direction: Direction::NORTH }));
 //! for _ in 0..TICKS_PER_SECOND {
 //!     world.tick();
@@ -47,10 +47,10 @@ const FIRST_PLAYER_ENTITY: u32 = MAX_OBJECTS as u32 + 1;
 /// The players that fell in a tick.
 pub type Fallen = Vec<PlayerId, MAX_PLAYERS>;
 
-/// The entities of a snapshot: players, objects, dead entities.
+/// All entities of a snapshot: players, then objects, then dead entities.
 pub type Entities = Vec<Entity, MAX_ENTITIES>;
 
-/// The world.
+/// The state of the game world.
 ///
 /// ```
 /// use snowfight::message::PlayerId;
@@ -67,7 +67,7 @@ pub struct World {
     players: Vec<PlayerBody, MAX_PLAYERS>,
     objects: Vec<ObjectBody, MAX_OBJECTS>,
     dead: Deque<EntityId, MAX_DEAD>,
-    /// The players that fell since the last tick was reported.
+    /// The players that have fallen since the end of the last tick.
     fallen: Fallen,
     /// The number of objects that were removed since the last regrowth.
     ended: usize,
@@ -86,7 +86,7 @@ impl World {
         Self { players, objects, dead, fallen, ended: 0, next_entity: FIRST_PLAYER_ENTITY, time: 0, random }
     }
 
-    /// Returns the number of ticks, which wraps around.
+    /// Returns the number of ticks so far, with wrap-around.
     #[must_use]
     pub const fn time(&self) -> u32 {
         self.time
@@ -105,7 +105,7 @@ impl World {
         Some(owner)
     }
 
-    /// Removes a player. The object that it held falls to the ground.
+    /// Removes a player. An object that it held falls to the ground.
     pub fn leave(&mut self, player: PlayerId) {
         if let Some(index) = self.players.iter().position(|body| body.owner == player) {
             let body = self.players.remove(index);
@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    /// Runs a tick of 1/60 of a second, and returns the players that fell.
+    /// Runs a tick of 1/60 s, and returns the players that fell in it.
     pub fn tick(&mut self) -> Fallen {
         self.advance(TICK);
         self.time = self.time.wrapping_add(1);
@@ -136,7 +136,7 @@ impl World {
         core::mem::take(&mut self.fallen)
     }
 
-    /// Advances the world in whole steps and a remainder; time beyond a second is skipped.
+    /// Advances the world in whole physics steps and a remainder; time beyond one second is skipped.
     fn advance(&mut self, seconds: f32) {
         let mut left = seconds.min(MAX_BACKLOG);
         while left > 0.0 {
@@ -167,7 +167,7 @@ impl World {
         body.map(|body| body.position)
     }
 
-    /// Returns all entities, as in a snapshot.
+    /// Returns all entities, in the order of a snapshot.
     #[must_use]
     pub fn entities(&self) -> Entities {
         let dead = self.dead.iter().map(|id| Entity { id: *id, kind: EntityKind::Dead });
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// Removes an object, even from the hands of a player.
+    /// Removes an object, even if a player holds it.
     fn remove_object(&mut self, id: EntityId) {
         let Some(index) = self.objects.iter().position(|object| object.id == id) else { return };
         let object = self.objects.remove(index);
@@ -195,7 +195,7 @@ impl World {
         self.record_death(id);
     }
 
-    /// Removes a player that fell. The object that it held falls to the ground.
+    /// Removes a player that has fallen. An object that it held falls to the ground.
     fn remove_player(&mut self, id: EntityId) {
         let Some(index) = self.players.iter().position(|body| body.id == id) else { return };
         let body = self.players.remove(index);
@@ -207,7 +207,7 @@ impl World {
         if self.dead.is_full() {
             self.dead.pop_front();
         }
-        // This cannot fail: there is room after the `pop_front`.
+        // This cannot fail: a full queue has dropped its oldest entry.
         let _ = self.dead.push_back(id);
     }
 }

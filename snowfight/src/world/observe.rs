@@ -1,4 +1,4 @@
-//! Loads a world from the snapshots of a server, for prediction by a client.
+//! Loads the world from a server's snapshots, so that a client can predict movement.
 
 use super::World;
 use super::body::{ObjectBody, Place, PlayerBody};
@@ -6,8 +6,8 @@ use super::rules::{STEP, TICK};
 use crate::message::{Direction, Entity, EntityKind, PlayerId, Point};
 
 impl World {
-    /// Replaces all obstacles by those of a snapshot. Objects that cannot be broken are held or flying, so they are not
-    /// obstacles.
+    /// Replaces all obstacles by the entities of a snapshot. Objects that cannot be broken are held or flying, so
+    /// they are no obstacles.
     pub fn observe(&mut self, entities: impl IntoIterator<Item = Entity>) {
         self.players.clear();
         self.objects.clear();
@@ -16,7 +16,7 @@ impl World {
                 EntityKind::Player(player) => {
                     let mut body = PlayerBody::new(id, player.owner, player.position);
                     body.movement = player.movement;
-                    // Players beyond the limit of the rules are ignored.
+                    // Players beyond the limit are ignored.
                     let _ = self.players.push(body);
                 }
                 EntityKind::Object(object) if object.durability.is_some() => {
@@ -29,8 +29,8 @@ impl World {
         }
     }
 
-    /// Moves one player from a position for a tick, while everything else stands still. Returns the new position, or
-    /// `None` for an unknown player.
+    /// Moves one player from `from` for a tick, while everything else stands still. Returns the new position; `None`
+    /// for an unknown player.
     pub fn walk_alone(&mut self, player: PlayerId, from: Point, movement: Direction) -> Option<Point> {
         let index = self.players.iter().position(|body| body.owner == player)?;
         let mut body = *self.players.get(index)?;

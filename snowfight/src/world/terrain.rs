@@ -14,18 +14,18 @@ use crate::message::Point;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tile {
-    /// Ground on which objects grow.
+    /// Grass, on which objects grow.
     Grass,
-    /// The shore.
+    /// Sand at the shore.
     Sand,
-    /// Impassable. Everything beyond the tiles is water.
+    /// Water, which is impassable. Everything beyond the tiles of the world is water too.
     Water,
 }
 
 impl Tile {
-    /// The largest coordinate of a tile along both axes. Tiles are centred on whole coordinates.
+    /// The largest coordinate of a tile. Tiles are centred on whole coordinates.
     pub const RADIUS: i32 = 30;
-    /// The square of the radius of the land.
+    /// The square of the radius of the land, in tiles.
     const LAND: i32 = 784;
 
     /// Returns the tile at these coordinates.
@@ -62,7 +62,7 @@ impl Tile {
     }
 }
 
-/// The height of the invisible walls above water.
+/// The height of the invisible walls above water, in tiles.
 const WALL_HEIGHT: f32 = 2.0;
 
 /// Returns the walls above water that touch a box.
@@ -73,7 +73,7 @@ pub(super) fn walls_near(region: &Cuboid) -> impl Iterator<Item = Cuboid> + use<
     tiles.filter(|(x, y)| Tile::at(*x, *y) == Tile::Water).map(|(x, y)| wall(x, y))
 }
 
-/// Returns the first and the last tile of a range, clamped to the edge of the world.
+/// Returns the first and the last tile that a range covers, clamped to one tile beyond the edge of the world.
 #[expect(clippy::cast_possible_truncation, reason = "they are at most one more than the radius")]
 fn tiles_between(from: f32, to: f32) -> (i32, i32) {
     let edge = Tile::RADIUS as f32 + 1.0;

@@ -1,4 +1,4 @@
-//! A test for each rule of docs/game.md#rules about the world.
+//! The rules of docs/game.md#rules.
 
 use std::collections::BTreeSet;
 use std::vec::Vec as StdVec;
@@ -16,20 +16,20 @@ fn at(x: f32, y: f32) -> Point {
     Point::new(x, y, 0.0)
 }
 
-/// Creates a world with only these players, at these positions.
+/// Creates a world with players at these positions and no objects.
 fn players_at<const N: usize>(places: [Point; N]) -> World {
     let mut world = World::new(1);
     world.objects.clear();
     for place in places {
-        world.join().expect("there is room");
-        world.players.last_mut().expect("it came").position = place;
+        world.join().expect("a free slot");
+        world.players.last_mut().expect("the player has joined").position = place;
     }
     world
 }
 
 fn put(world: &mut World, id: u32, kind: ObjectKind, position: Point) -> EntityId {
     let object = ObjectBody::new(EntityId(id), kind, position);
-    world.objects.push(object).expect("there is room");
+    world.objects.push(object).expect("enough space");
     object.id
 }
 
@@ -70,12 +70,12 @@ fn is_dead(world: &World, id: EntityId) -> bool {
     world.entities().contains(&Entity { id, kind: EntityKind::Dead })
 }
 
-/// Creates a world in which the first player holds an object; it is the last object.
+/// Creates a world in which the first player holds the object `id`.
 fn armed(places: &[Point], id: u32) -> World {
     let mut world = players_at([places[0]]);
     for place in &places[1..] {
-        world.join().expect("there is room");
-        world.players.last_mut().expect("it came").position = *place;
+        world.join().expect("a free slot");
+        world.players.last_mut().expect("the player has joined").position = *place;
     }
     arm(&mut world, A, id);
     world
@@ -83,10 +83,10 @@ fn armed(places: &[Point], id: u32) -> World {
 
 fn arm(world: &mut World, owner: PlayerId, id: u32) {
     let held = put(world, id, ObjectKind::Mushroom, at(0.0, 0.0));
-    let index = world.players.iter().position(|body| body.owner == owner).expect("it is there");
+    let index = world.players.iter().position(|body| body.owner == owner).expect("it exists");
     let body = &mut world.players[index];
     body.holding = Some(held);
-    let object = world.objects.last_mut().expect("it was put");
+    let object = world.objects.last_mut().expect("the object was added");
     object.durability = None;
     object.place = Place::Held { by: body.id };
     world.carry();
@@ -104,7 +104,7 @@ fn time_counts_ticks_and_wraps() {
 }
 
 #[test]
-fn time_passes_in_steps_up_to_a_second() {
+fn one_advance_simulates_at_most_a_second() {
     let distance = |seconds: f32| {
         let mut world = players_at([at(0.0, 0.0)]);
         world.act(A, ActionKind::Move(Move { direction: Direction::NORTH }));
@@ -126,7 +126,7 @@ fn new_world_has_trees_and_mushrooms_on_grass() {
             let kind = if id <= 150 { ObjectKind::Tree } else { ObjectKind::Mushroom };
             assert_eq!((object.id, object.kind), (EntityId(id), kind));
             let Point { x, y, z } = object.position;
-            // An offset of a half may round to either side; the tile is the one that is free grass.
+            // A position half-way between two tiles may round to either; the free grass tile is the right one.
             let tile = ((x + 0.5).floor() as i32, (y + 0.5).floor() as i32);
             assert!(tiles.insert(tile) && tile != (0, 0) && z == 0.0, "{tile:?}");
             assert_eq!(Tile::at(tile.0, tile.1), Tile::Grass);
@@ -138,7 +138,7 @@ fn new_world_has_trees_and_mushrooms_on_grass() {
 }
 
 #[test]
-fn bodies_have_the_sizes_of_the_table() {
+fn players_and_objects_have_the_documented_sizes() {
     let size = |cuboid: cuboid::Cuboid| cuboid.max - cuboid.min;
     let object = |kind| size(ObjectBody::new(EntityId(1), kind, at(0.0, 0.0)).cuboid());
     assert_eq!(object(ObjectKind::Tree), Point::new(0.875, 0.1875, 1.875));
@@ -151,7 +151,7 @@ fn water_stops_players() {
     let mut world = players_at([at(20.0, 1.5)]);
     walk(&mut world, A, Direction::EAST, 600);
     assert_eq!(player(&world, A).position, at(27.0625, 1.5));
-    // It slides along the wall.
+    // The player slides along the wall.
     walk(&mut world, A, Direction::EAST | Direction::SOUTH, 6);
     let position = player(&world, A).position;
     assert!(position.x == 27.0625 && position.y < 1.2, "{position:?}");
@@ -163,7 +163,7 @@ fn water_stops_players() {
 fn players_cannot_leave_the_land() {
     for direction in 0..16 {
         let mut world = World::new(3);
-        world.join().expect("there is room");
+        world.join().expect("a free slot");
         walk(&mut world, A, Direction(direction), 1_200);
         let Point { x, y, z } = player(&world, A).position;
         assert!(x * x + y * y < 30.0 * 30.0 && z == 0.0, "{x} {y} {z}");
@@ -239,14 +239,14 @@ fn object_within_reach_breaks_in_a_second_and_is_held() {
     let tree = put(&mut world, 1, ObjectKind::Tree, at(2.0, 0.0));
     start_breaking(&mut world, A, tree);
     run(&mut world, 30);
-    let left = object(&world, tree).expect("it stands").durability.expect("it is not broken");
+    let left = object(&world, tree).expect("the object exists").durability.expect("it is not broken");
     assert!((left - 0.5).abs() < 1e-3, "{left}");
     run(&mut world, 31);
-    let (holder, held) = (player(&world, A), object(&world, tree).expect("it is held"));
+    let (holder, held) = (player(&world, A), object(&world, tree).expect("the object exists"));
     assert_eq!((holder.holding, holder.breaking, held.durability), (Some(tree), None, None));
-    // It follows its player, and is not an obstacle.
+    // A held object follows its player and is not an obstacle.
     walk(&mut world, A, Direction::EAST, 60);
-    let (holder, held) = (player(&world, A), object(&world, tree).expect("it is held"));
+    let (holder, held) = (player(&world, A), object(&world, tree).expect("the object exists"));
     assert_eq!(held.position, holder.position + Point::new(0.0, 0.0, 1.3125));
     assert!(holder.position.x > 4.9);
 }
@@ -270,7 +270,7 @@ fn breaking_out_of_reach_is_shown_but_has_no_effect() {
     start_breaking(&mut world, A, tree);
     run(&mut world, 120);
     assert_eq!(player(&world, A).breaking, Some(tree));
-    assert_eq!(object(&world, tree).expect("it stands").durability, Some(1.0));
+    assert_eq!(object(&world, tree).expect("the object exists").durability, Some(1.0));
 }
 
 #[test]
@@ -284,13 +284,13 @@ fn unknown_entities_are_not_broken() {
 }
 
 #[test]
-fn full_hands_cannot_break_objects() {
+fn player_that_holds_an_object_cannot_break_another() {
     let mut world = armed(&[at(0.0, 0.0)], 1);
     let tree = put(&mut world, 2, ObjectKind::Tree, at(1.0, 0.0));
     start_breaking(&mut world, A, tree);
     run(&mut world, 120);
     assert_eq!((player(&world, A).holding, player(&world, A).breaking), (Some(EntityId(1)), Some(tree)));
-    assert_eq!(object(&world, tree).expect("it stands").durability, Some(1.0));
+    assert_eq!(object(&world, tree).expect("the object exists").durability, Some(1.0));
 }
 
 #[test]
@@ -305,14 +305,14 @@ fn throw_lands_at_its_target() {
             world.tick();
             assert!(world.time() < 300, "it still flies");
         }
-        // Half a unit is one tick.
+        // An object in flight moves up to half a tile per tick.
         assert!((last - target).length() < 1.1, "{last:?} {target:?}");
         assert!(is_dead(&world, EntityId(1)));
     }
 }
 
 #[test]
-fn empty_hands_cannot_throw() {
+fn player_without_an_object_cannot_throw() {
     let mut world = players_at([at(0.0, 0.0), at(3.0, 0.0)]);
     put(&mut world, 1, ObjectKind::Tree, at(1.0, 0.0));
     throw(&mut world, A, at(3.0, 0.0));
@@ -376,7 +376,7 @@ fn throw_never_hits_its_thrower() {
 #[test]
 fn throw_at_an_invalid_target_is_ignored() {
     let mut world = armed(&[at(0.0, 0.0)], 1);
-    let own = object(&world, EntityId(1)).expect("it is held").position;
+    let own = object(&world, EntityId(1)).expect("the object exists").position;
     let nan = f32::NAN;
     let tiny = own + Point::new(0.0, f32::MIN_POSITIVE, 0.0);
     for target in [
@@ -424,11 +424,11 @@ fn number_of_dead_entities_is_limited() {
     assert_eq!(entities.last().map(|entity| entity.id), Some(EntityId(999)));
 }
 
-/// As many objects regrow as were removed, on free grass, deterministically.
+/// As many objects regrow as were removed, on free grass and with the same result in every run.
 #[test]
-fn ended_objects_regrow_deterministically() {
+fn removed_objects_regrow_deterministically() {
     let mut world = World::new(4);
-    world.join().expect("there is room");
+    world.join().expect("a free slot");
     let ended = [3, 7, 150, 151, 300].map(EntityId);
     ended.into_iter().for_each(|id| world.remove_object(id));
     let mut other = world.clone();
@@ -453,13 +453,13 @@ fn ended_objects_regrow_deterministically() {
     assert_eq!(digest(&other), digest(&world));
 }
 
-/// Four bots throw more objects than there were at the start, and there are still some.
+/// Four bots throw more objects than a new world has, and some objects remain.
 #[test]
 fn objects_remain_after_ten_minutes_of_bots() {
     let mut world = World::new(6);
     for _ in 0..600 * TICKS_PER_SECOND {
         while world.players().count() < 4 {
-            world.join().expect("there is room");
+            world.join().expect("a free slot");
         }
         let entities = world.entities();
         let players: StdVec<_> = world.players().collect();
@@ -478,14 +478,14 @@ fn objects_remain_after_ten_minutes_of_bots() {
     assert!(grown > 100, "only {grown} have grown");
 }
 
-/// This is a bug of the original game (docs/game.md#faults).
+/// The original game has the same bug (docs/game.md#faults).
 #[test]
 fn two_players_can_fall_in_one_tick() {
     let mut world = players_at([at(-3.0, 0.0), at(3.0, 0.0)]);
     world.players.iter_mut().for_each(|body| body.health = 1);
     arm(&mut world, A, 1);
     arm(&mut world, B, 2);
-    // The objects pass each other.
+    // The two objects pass each other in flight.
     throw(&mut world, A, at(3.2, 0.0));
     throw(&mut world, B, at(-3.2, 0.0));
     world.objects[0].position.y = 0.09;
@@ -495,9 +495,9 @@ fn two_players_can_fall_in_one_tick() {
     assert_eq!(world.players().count(), 0);
 }
 
-/// This is a bug of the original game.
+/// The original game has the same bug.
 #[test]
-fn object_that_dies_while_held_leaves_the_hands_empty() {
+fn player_holds_nothing_after_its_held_object_dies() {
     let mut world = armed(&[at(0.0, 0.0), at(6.0, 0.0)], 1);
     world.objects[0].health = 1;
     arm(&mut world, B, 2);
@@ -510,12 +510,12 @@ fn object_that_dies_while_held_leaves_the_hands_empty() {
     assert_eq!(player(&world, B).health, 3);
 }
 
-/// This is a bug of the original game.
+/// The original game has the same bug.
 #[test]
 fn object_of_a_departed_player_can_be_picked_up() {
     let mut world = armed(&[at(0.0, 0.0), at(1.0, 0.0)], 1);
     world.leave(A);
-    let object = object(&world, EntityId(1)).expect("it is there");
+    let object = object(&world, EntityId(1)).expect("it exists");
     assert_eq!((object.position, object.durability), (at(0.0, 0.0), Some(0.0)));
     start_breaking(&mut world, B, EntityId(1));
     world.tick();
@@ -542,7 +542,7 @@ fn digest(world: &World) -> u64 {
         .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
-/// Simulates twenty seconds of a busy game. The hashes must be the same on every machine.
+/// Simulates twenty seconds of a busy game. The recorded hash must match on every machine.
 #[test]
 fn world_is_the_same_on_every_machine() {
     let mut world = World::new(42);
@@ -576,7 +576,7 @@ const OLD_WORLD: u64 = 14_720_471_246_657_529_616;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// After any actions, the numbers of snapshots are finite and all positions are valid.
+    /// After arbitrary actions, all numbers in a snapshot are finite and all positions are valid.
     #[test]
     fn world_stays_valid_under_arbitrary_actions(
         seed: u64,
@@ -591,7 +591,7 @@ proptest! {
                 1 => start_breaking(&mut world, owner, EntityId(u32::from(byte) + 60)),
                 2 => throw(&mut world, owner, Point::new(x, y, z)),
                 _ => {
-                    // Make the nearest object loose, so that there is something to throw.
+                    // Breaks the nearest object loose, so that the player has something to throw.
                     if let Some(place) = world.position_of(owner) {
                         let near = world.objects.iter_mut().min_by(|a, b| {
                             (a.position - place).length().total_cmp(&(b.position - place).length())

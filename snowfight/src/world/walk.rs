@@ -1,4 +1,4 @@
-//! Movement of players: up to an obstacle, then along it.
+//! Movement of players up to an obstacle and along it.
 
 use super::World;
 use super::body::{Place, PlayerBody};
@@ -7,11 +7,11 @@ use super::rules::SPEED;
 use super::terrain::walls_near;
 use crate::message::{Direction, Point};
 
-/// The maximum number of contacts in one step: one per horizontal axis, and one more.
+/// The maximum number of contacts handled in one step: one per horizontal axis, and one more.
 const CONTACTS: usize = 3;
 
 impl PlayerBody {
-    /// Returns the velocity in tiles per second: opposite directions cancel out, and diagonals are not faster.
+    /// Returns the velocity in tiles per second. Opposite directions cancel out, and diagonal movement is not faster.
     pub(super) fn velocity(&self) -> Point {
         let one = |direction| if self.movement.has(direction) { 1.0 } else { 0.0 };
         let x = one(Direction::EAST) - one(Direction::WEST);
@@ -22,7 +22,7 @@ impl PlayerBody {
 }
 
 impl World {
-    /// Moves all players by a step, in the order in which they joined.
+    /// Moves all players by one step, in the order in which they joined.
     pub(super) fn walk(&mut self, seconds: f32) {
         for index in 0..self.players.len() {
             let Some(body) = self.players.get(index).copied() else { continue };
@@ -33,7 +33,7 @@ impl World {
         }
     }
 
-    /// Returns the position at the end of a motion.
+    /// Returns the position of a player after a motion that obstacles may stop or deflect.
     pub(super) fn path(&self, body: &PlayerBody, mut motion: Point) -> Point {
         let mut moved = *body;
         for _ in 0..CONTACTS {
@@ -59,13 +59,13 @@ impl World {
         let cuboid = body.cuboid();
         let contacts = self.obstacles(body, cuboid.along(motion)).filter_map(|obstacle| {
             let contact = cuboid.sweep(motion, &obstacle)?;
-            // Players cannot climb.
+            // Players do not step onto obstacles, so vertical contacts are ignored.
             (contact.axis != Axis::Z).then_some(contact)
         });
         contacts.min_by(|a, b| a.time.total_cmp(&b.time))
     }
 
-    /// Returns the obstacles of a player in a region: objects on the ground, other players, and water.
+    /// Returns the obstacles for a player in a region: objects on the ground, other players, and water.
     fn obstacles(&self, body: &PlayerBody, region: Cuboid) -> impl Iterator<Item = Cuboid> {
         let id = body.id;
         let standing = self.objects.iter().filter(|object| object.place == Place::Standing);
@@ -74,8 +74,8 @@ impl World {
         bodies.filter(move |cuboid| cuboid.overlaps(&region)).chain(walls_near(&region))
     }
 
-    /// Separates overlapping players, each by half of the overlap. Then pushes them out of objects, and finally out of
-    /// water.
+    /// Separates overlapping players by moving each by half of the overlap. Then pushes them out of objects, and
+    /// finally out of water.
     pub(super) fn separate(&mut self) {
         for first in 0..self.players.len() {
             for second in first + 1..self.players.len() {

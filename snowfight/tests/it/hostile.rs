@@ -1,4 +1,4 @@
-//! Arbitrary bytes as every message, and from any client. Fuzz targets do the same for longer.
+//! Arbitrary and corrupted bytes as messages of both sides. Fuzz targets run the same checks for longer.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -9,14 +9,14 @@ const FILE: &str = include_str!("../vectors/game-protocol.json");
 
 /// Returns the bytes of all recorded messages.
 fn recorded() -> Vec<Vec<u8>> {
-    let entries: Vec<Value> = serde_json::from_str(FILE).expect("it is JSON");
+    let entries: Vec<Value> = serde_json::from_str(FILE).expect("valid JSON");
     let messages = entries.iter().filter(|entry| entry["category"] == "message");
     let hex = messages.filter_map(|entry| entry["hex"].as_str());
     hex.map(|hex| (0..hex.len()).step_by(2).map(|at| byte(&hex[at..at + 2])).collect()).collect()
 }
 
 fn byte(hex: &str) -> u8 {
-    u8::from_str_radix(hex, 16).expect("it is hex")
+    u8::from_str_radix(hex, 16).expect("hexadecimal digits")
 }
 
 #[test]

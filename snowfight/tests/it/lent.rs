@@ -1,4 +1,4 @@
-//! Reads a snapshot in place: from the pieces of datagrams, and from the blocks of a peer that lends it.
+//! Snapshots are read in place: from separate datagrams, and from the memory blocks of a receiving peer.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ use snowfight::world::{Entities, World};
 
 fn entities() -> Entities {
     let mut world = World::new(3);
-    world.join().expect("there is room");
+    world.join().expect("a free slot");
     world.entities()
 }
 
@@ -20,7 +20,7 @@ fn message(entities: &[Entity]) -> ServerMessage<'_> {
 }
 
 fn assert_reads(bytes: &dyn Chunks, expected: &[Entity]) {
-    let read = ServerMessage::unpack(&mut Reader::over(bytes)).expect("it was packed");
+    let read = ServerMessage::unpack(&mut Reader::over(bytes)).expect("a packed message");
     assert_eq!(read, message(expected));
     let ServerMessage::Event(Event { kind: EventKind::Snapshot(snapshot), .. }) = read else {
         panic!("no snapshot")
@@ -30,9 +30,9 @@ fn assert_reads(bytes: &dyn Chunks, expected: &[Entity]) {
 }
 
 #[test]
-fn snapshot_in_thirteen_datagrams_needs_no_copy() {
+fn snapshot_in_thirteen_datagrams_is_read_without_a_copy() {
     let entities = entities();
-    let bytes = to_vec(&message(&entities)).expect("it packs");
+    let bytes = to_vec(&message(&entities)).expect("a packed message");
     for length in [1, 7, 128, 504, 10_000] {
         let pieces: Vec<_> = bytes.chunks(length).collect();
         assert_reads(&pieces.as_slice(), &entities);
@@ -40,9 +40,9 @@ fn snapshot_in_thirteen_datagrams_needs_no_copy() {
     assert_eq!((bytes.len(), bytes.chunks(504).count()), (6_145, 13));
 }
 
-/// Two peers in memory. The messages that the second one returns are in blocks of 128 bytes.
+/// Two peers in memory. The receiving peer lends the message in blocks of 128 bytes.
 #[test]
-fn snapshot_in_the_blocks_of_a_peer_needs_no_copy() -> Result<(), Box<dyn Error>> {
+fn snapshot_in_the_blocks_of_a_peer_is_read_without_a_copy() -> Result<(), Box<dyn Error>> {
     let entities = entities();
     let bytes = to_vec(&message(&entities))?;
     let (mut a, mut b) = (Resources::<1, 256, 128>::new(), Resources::<1, 256, 128>::new());
@@ -61,7 +61,7 @@ fn snapshot_in_the_blocks_of_a_peer_needs_no_copy() -> Result<(), Box<dyn Error>
             }
         }
         if let Some(id) = connected {
-            // The first byte is the id of the RakNet message.
+            // The first byte is the RakNet message id.
             client.send(now, id, &[&[0xFE], bytes.as_slice()].concat(), Delivery::RELIABLE_ORDERED)?;
         }
         while let Some(event) = server.poll_event() {
@@ -87,9 +87,9 @@ fn snapshot_in_the_blocks_of_a_peer_needs_no_copy() -> Result<(), Box<dyn Error>
     Err("the message has not arrived".into())
 }
 
-/// With the Game Protocol, every chunk of the message is in its own block.
+/// Over the Game Protocol, every chunk of a message is in a block of its own.
 #[test]
-fn snapshot_in_game_protocol_chunks_needs_no_copy() -> Result<(), Box<dyn Error>> {
+fn snapshot_in_game_protocol_chunks_is_read_without_a_copy() -> Result<(), Box<dyn Error>> {
     use rakwire::game_protocol::{Capacity, Config, Event, Peer, Reliability};
     let entities = entities();
     let bytes = to_vec(&message(&entities))?;
@@ -121,5 +121,5 @@ fn snapshot_in_game_protocol_chunks_needs_no_copy() -> Result<(), Box<dyn Error>
             }
         }
     }
-    Err("it never arrived".into())
+    Err("timed out waiting for the datagram".into())
 }

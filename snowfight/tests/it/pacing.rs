@@ -1,5 +1,5 @@
-//! Snapshots for a client that does not keep up, over the real transports (docs/game.md#pacing). A bottleneck
-//! represents the queue of a relay and the page behind it.
+//! Snapshots for a slow client over the real transports (docs/game.md#pacing). A simulated bottleneck stands for the
+//! queues of a relay and of the page.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use snowfight::world::MAX_ENTITIES;
 use crate::transports::{End, Game, Play, RakNet, TICK, WAYS};
 
 const ONE_WAY: Duration = Duration::from_millis(5);
-/// The length of the queue in bytes: about 256 datagrams of the Game Protocol.
+/// The capacity of the bottleneck's queue in bytes: about 256 datagrams of the Game Protocol.
 const QUEUE: u64 = 130_000;
-/// The maximum age of the shown state, in ticks: half a second. The bottleneck takes a fifth of it for the snapshot
-/// itself.
+/// The maximum age of the shown state, in ticks: half a second. Carrying the snapshot itself through the bottleneck
+/// takes a fifth of that.
 const MAX_AGE: u32 = 30;
 
 /// The results of one phase.
@@ -32,7 +32,7 @@ struct Phase {
     path: LinkStats,
 }
 
-/// A game that continues from phase to phase.
+/// A game over a path that changes from phase to phase.
 struct Slow<E: End> {
     play: Play<E>,
     ticks: u32,
@@ -44,12 +44,12 @@ impl<E: End> Slow<E> {
         play.server.set_pacing(pacing);
         play.is_slow = true;
         let mut slow = Self { play, ticks: 0 };
-        // It joins.
+        // The first tick lets the client join.
         slow.run(1, None);
         slow
     }
 
-    /// Runs some seconds with a path to the client of `bits_per_second`.
+    /// Runs the game for some seconds. The path to the client carries `bits_per_second`, or any rate if `None`.
     fn run(&mut self, seconds: u32, bits_per_second: Option<u64>) -> Phase {
         let bottleneck = bits_per_second.map(|bits_per_second| Bottleneck { bits_per_second, queue: QUEUE });
         let conditions = Conditions { latency: ONE_WAY, bottleneck, ..Conditions::default() };
@@ -84,7 +84,7 @@ fn paced<E: End>(client: E, server: E) {
     assert_eq!((before.sent, before.thinned), (600, 0), "{before:?}");
     slow.run(5, Some(800_000));
     let during = slow.run(20, Some(800_000));
-    // A snapshot is about 7,000 bytes with headers, so the path carries fourteen a second.
+    // A snapshot has about 7,000 bytes with headers, so the path carries 14 per second.
     assert!((140..300).contains(&during.shown), "{during:?}");
     assert!(during.thinned > 800 && during.path.overflowed == 0, "{during:?}");
     assert!(during.worst_age <= MAX_AGE, "{during:?}");
@@ -104,9 +104,9 @@ fn slow_client_gets_fewer_but_timely_snapshots_over_raknet() {
     paced(RakNet::new(0), RakNet::new(1));
 }
 
-/// Without pacing, most snapshots of the Game Protocol lose a datagram to the full queue, and the others are old.
+/// Without pacing, the full queue drops a datagram of most snapshots, and the others arrive late.
 #[test]
-fn without_pacing_the_queue_of_a_slow_client_stays_full() {
+fn queue_of_a_slow_client_stays_full_without_pacing() {
     let mut slow = Slow::new(Game::new(0), Game::new(1), Scope::Whole, Pacing::Unpaced);
     slow.run(10, None);
     let during = slow.run(20, Some(800_000));
@@ -114,8 +114,8 @@ fn without_pacing_the_queue_of_a_slow_client_stays_full() {
     assert_eq!(during.thinned, 0);
 }
 
-/// Cuts the path for eight seconds. After the first few snapshots one a second is tried, and afterwards everything is
-/// as before.
+/// Cuts the path for eight seconds. The server then sends a few snapshots and later one probe per second. After the
+/// cut, the client gets every snapshot again.
 fn cut<E: End>(client: E, server: E, scope: Scope) {
     let mut slow = Slow::new(client, server, scope, Pacing::Acknowledged);
     let all = slow.run(10, None).sent;
@@ -134,7 +134,7 @@ fn client_recovers_after_the_path_was_cut() {
     }
 }
 
-/// A client without a network that takes one of five due snapshots of changes from its queue every twelfth tick.
+/// A client without a network that handles one message in 12 ticks, while a snapshot is due every 2 ticks.
 struct Sluggish {
     server: Server<u8>,
     client: Client,
@@ -170,9 +170,8 @@ impl Sluggish {
     }
 }
 
-/// A client that gets few snapshots of changes still shows every entity correctly.
 #[test]
-fn few_snapshots_of_changes_show_the_whole_world() {
+fn client_with_few_snapshots_of_changes_shows_the_whole_world() {
     let (mut server, mut client) = (Server::new(7), Client::with_scope(Scope::Changes));
     server.handle_connected(0).unwrap();
     client.handle_connected();
@@ -188,7 +187,7 @@ fn few_snapshots_of_changes_show_the_whole_world() {
     let is_object = |entity: &&Entity| matches!(entity.kind, EntityKind::Object(_));
     let objects = world.iter().filter(is_object);
     assert!(objects.clone().count() > 250);
-    // Changes of the last second may still be in flight.
+    // Changes within the last second may still be in flight.
     let wrong = objects.filter(|object| slow.view.entity(object.id) != Some(&object.kind)).count();
     assert!(wrong <= 2, "{wrong} objects are shown wrongly");
     let dead = slow.view.entities().iter().filter(is_object);

@@ -1,4 +1,4 @@
-//! A client that predicts its own player, over a simulated network.
+//! A client that predicts the movement of its own player, over a simulated network.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_micros(16_667);
 const WAYS: [Direction; 5] =
     [Direction::NONE, Direction::NORTH, Direction::EAST, Direction::SOUTH, Direction::WEST];
 
-/// A client and a server with a network between them.
+/// A client and a server, connected by a simulated network.
 struct Play {
     server: Server<u8>,
     client: Client,
@@ -27,7 +27,7 @@ struct Play {
 impl Play {
     fn new(conditions: Conditions, scope: Scope, seed: u64) -> Self {
         let mut server = Server::new(seed);
-        server.handle_connected(0).expect("there is room");
+        server.handle_connected(0).expect("a free slot");
         let mut client = Client::with_scope(scope);
         client.handle_connected();
         let view = Box::new(View::new());
@@ -35,13 +35,13 @@ impl Play {
         Self { server, client, view, prediction: None, forth, back, corrections: Vec::new() }
     }
 
-    /// Handles the messages that have arrived.
+    /// Delivers the messages that have arrived by now.
     fn deliver(&mut self, now: Instant) {
         while let Some(message) = self.forth.receive(now) {
             self.server.handle_message(0, &&*message);
         }
         while let Some(message) = self.back.receive(now) {
-            match self.client.handle_message(now, &&*message).expect("the server packs well") {
+            match self.client.handle_message(now, &&*message).expect("a valid message from the server") {
                 Update::Joined { player, entities } => {
                     self.view.update(&entities);
                     let mut prediction = Prediction::new(player);
@@ -73,7 +73,7 @@ impl Play {
         }
     }
 
-    /// Runs a frame in which the client sends one direction and predicts another.
+    /// Runs a frame in which the client sends `movement` and predicts `believed`.
     fn frame(&mut self, now: Instant, movement: Direction, believed: Direction) {
         self.deliver(now);
         self.client.handle_frame(now, Input { movement, ..Input::default() });
@@ -95,7 +95,7 @@ impl Play {
     }
 }
 
-/// Deterministic pseudorandom numbers.
+/// A deterministic pseudorandom number generator.
 struct Dice(u32);
 
 impl Dice {
@@ -106,9 +106,9 @@ impl Dice {
 }
 
 struct Walked {
-    /// The largest correction.
+    /// The largest correction, in tiles.
     worst: f32,
-    /// The largest lead of the prediction.
+    /// The largest distance between predicted and reported position, in tiles.
     ahead: f32,
     far: f32,
 }
@@ -145,7 +145,7 @@ fn latency(millis: u64) -> Conditions {
 
 /// The round-trip times are 100 ms and 200 ms.
 #[test]
-fn corrections_stay_under_a_tenth_at_a_hundred_milliseconds() {
+fn corrections_stay_under_a_tenth_of_a_tile_without_jitter() {
     for (millis, lead) in [(50, 0.4), (100, 0.9)] {
         for scope in [Scope::Whole, Scope::Changes] {
             for seed in 1..6 {
@@ -158,7 +158,7 @@ fn corrections_stay_under_a_tenth_at_a_hundred_milliseconds() {
     }
 }
 
-/// On a path with loss and jitter, corrections are as large as the changes of the delay.
+/// Each change of the path delay moves the prediction, so the corrections grow with the jitter.
 #[test]
 fn corrections_on_a_lossy_path_are_limited_by_its_jitter() {
     let conditions = Conditions { loss: 0.05, jitter: Duration::from_millis(10), ..latency(50) };

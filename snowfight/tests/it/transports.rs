@@ -1,5 +1,5 @@
-//! Prediction over the real transports on a simulated network. The corrections are those that the page of the game has
-//! to smooth.
+//! Prediction over the real transports and a simulated network. The measured corrections are those that the demo's
+//! page must smooth.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ pub(crate) const TICK: Duration = Duration::from_micros(16_667);
 const FRAMES: u32 = 1_800;
 pub(crate) const WAYS: [Direction; 5] =
     [Direction::NONE, Direction::NORTH, Direction::EAST, Direction::SOUTH, Direction::WEST];
-/// The first byte of messages in RakNet.
+/// The first byte of the game's messages over RakNet.
 const MESSAGE_ID: u8 = 0x86;
 
-/// One end of a connection.
+/// One side of a connection.
 pub(crate) trait End: Machine {
     fn connect(&mut self, now: Instant, to: std::net::SocketAddr);
-    /// Sends a message; returns true if it was accepted.
+    /// Sends a message; returns true if the transport accepted it.
     fn send(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> bool;
-    /// Receives the messages that have arrived; returns true if the connection is open.
+    /// Appends the messages that have arrived to `messages`; returns true if the connection is open.
     fn receive(&mut self, messages: &mut Vec<Vec<u8>>) -> bool;
 }
 
@@ -42,7 +42,7 @@ impl Game {
 
 impl End for Game {
     fn connect(&mut self, now: Instant, to: std::net::SocketAddr) {
-        self.peer.connect(now, to).expect("there is room");
+        self.peer.connect(now, to).expect("a free slot");
     }
 
     fn send(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> bool {
@@ -50,7 +50,7 @@ impl End for Game {
             Delivery::Reliable => game_protocol::Reliability::Reliable,
             Delivery::Unreliable => game_protocol::Reliability::Unreliable,
         };
-        let id = self.id.expect("it is open");
+        let id = self.id.expect("the connection is open");
         self.peer.send(now, id, message, reliability).is_ok()
     }
 
@@ -84,7 +84,7 @@ impl RakNet {
 
 impl End for RakNet {
     fn connect(&mut self, now: Instant, to: std::net::SocketAddr) {
-        self.peer.connect(now, to).expect("there is room");
+        self.peer.connect(now, to).expect("a free slot");
     }
 
     fn send(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> bool {
@@ -92,7 +92,7 @@ impl End for RakNet {
             Delivery::Reliable => raknet::Delivery::RELIABLE_ORDERED,
             Delivery::Unreliable => raknet::Delivery::UNRELIABLE_SEQUENCED,
         };
-        let id = self.id.expect("it is open");
+        let id = self.id.expect("the connection is open");
         let message = [&[MESSAGE_ID], message].concat();
         self.peer.send(now, id, &message, promise).is_ok()
     }
@@ -140,15 +140,15 @@ macro_rules! machine {
 machine!(Game);
 machine!(RakNet);
 
-/// A client and a server, with a transport and a network between them.
+/// A client and a server, connected by a transport over a simulated network.
 pub(crate) struct Play<E: End> {
     pub(crate) pair: Pair<E, E>,
     pub(crate) server: Server<u8>,
     client: Client,
     pub(crate) view: Box<View<MAX_ENTITIES>>,
-    /// The ticks of the snapshots that the client has received.
+    /// The ticks of the received snapshots.
     pub(crate) shown: Vec<u32>,
-    /// Its path may be too slow for all messages.
+    /// True if the path may be too slow for all messages.
     pub(crate) is_slow: bool,
     prediction: Option<Prediction>,
     corrections: Vec<f32>,
@@ -166,13 +166,13 @@ impl<E: End> Play<E> {
         let mut client = Client::with_scope(scope);
         client.handle_connected();
         let mut server = Server::new(seed);
-        server.handle_connected(0).expect("there is room");
+        server.handle_connected(0).expect("a free slot");
         let view = Box::new(View::new());
         let (corrections, shown) = (Vec::new(), Vec::new());
         Self { pair, server, client, view, shown, is_slow: false, prediction: None, corrections, ahead: 0.0 }
     }
 
-    /// Runs the network until this time.
+    /// Runs the network until `end`.
     pub(crate) fn run_to(&mut self, end: Instant) {
         loop {
             self.pair.transmit();
@@ -216,7 +216,7 @@ impl<E: End> Play<E> {
     }
 
     fn take(&mut self, now: Instant, message: &[u8]) {
-        match self.client.handle_message(now, &message).expect("the server packs well") {
+        match self.client.handle_message(now, &message).expect("a valid message from the server") {
             Update::Joined { player, entities } => {
                 self.view.update(&entities);
                 let mut prediction = Prediction::new(player);
@@ -227,7 +227,7 @@ impl<E: End> Play<E> {
                 self.view.take(time, &entities, scope);
                 self.shown.push(time);
                 let entities = self.view.entities().iter().copied();
-                let prediction = self.prediction.as_mut().expect("it has joined");
+                let prediction = self.prediction.as_mut().expect("the player has joined");
                 self.corrections.push(prediction.handle_snapshot(time, entities));
             }
             Update::Over(_) | Update::Pong { .. } | Update::Rejected(_) | Update::Ignored => {}
@@ -235,7 +235,7 @@ impl<E: End> Play<E> {
     }
 }
 
-/// Simulates half a minute of random walks among the trees.
+/// Simulates random walks among the trees for half a minute.
 fn walk<E: End>(client: E, server: E, one_way: Duration, scope: Scope, seed: u64) {
     let mut play = Play::new(client, server, one_way, scope, seed);
     let start = play.pair.now;
@@ -267,7 +267,7 @@ fn walk<E: End>(client: E, server: E, one_way: Duration, scope: Scope, seed: u64
 const LATENCIES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];
 
 #[test]
-fn corrections_stay_under_a_tenth_over_the_game_protocol() {
+fn corrections_stay_under_a_tenth_of_a_tile_over_the_game_protocol() {
     for latency in LATENCIES {
         for scope in [Scope::Whole, Scope::Changes] {
             (1..4).for_each(|seed| walk(Game::new(0), Game::new(1), latency, scope, seed));
@@ -276,7 +276,7 @@ fn corrections_stay_under_a_tenth_over_the_game_protocol() {
 }
 
 #[test]
-fn corrections_stay_under_a_tenth_over_raknet() {
+fn corrections_stay_under_a_tenth_of_a_tile_over_raknet() {
     for latency in LATENCIES {
         for scope in [Scope::Whole, Scope::Changes] {
             (1..4).for_each(|seed| walk(RakNet::new(0), RakNet::new(1), latency, scope, seed));

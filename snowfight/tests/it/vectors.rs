@@ -1,15 +1,15 @@
-//! The committed vectors: recordings of the messages that the original implementation sends and accepts.
+//! Checks the committed vectors: recordings of the messages that the original implementation sends and accepts.
 
 use serde_json::{Value, json};
 
 use crate::support::vectors;
 
 const FILE: &str = include_str!("../vectors/game-protocol.json");
-/// The categories for which the tests of the core check that changed vectors fail.
+/// The transport categories. The tests of `rakwire` check that changed vectors in them fail.
 const TRANSPORT: [&str; 4] = ["handshake", "chunking", "packet", "receive"];
 
 fn entries() -> Vec<Value> {
-    serde_json::from_str(FILE).expect("it is JSON")
+    serde_json::from_str(FILE).expect("valid JSON")
 }
 
 fn failures(entries: &Value) -> usize {
@@ -17,13 +17,13 @@ fn failures(entries: &Value) -> usize {
 }
 
 #[test]
-fn committed_vectors_of_every_category() {
+fn committed_vectors_of_every_category_pass() {
     let tally = vectors::check(&Value::from(entries()).to_string()).unwrap();
     assert_eq!(tally.failures, [""; 0]);
     assert_eq!(tally.passed, 258);
 }
 
-/// The checker works: a change of any recorded fact must make its vector fail.
+/// Each change of a recorded fact makes its vector fail, so the checker really compares it.
 #[test]
 fn changed_vectors_fail() {
     let is_transport = |entry: &Value| TRANSPORT.contains(&entry["category"].as_str().unwrap_or_default());
@@ -35,7 +35,7 @@ fn changed_vectors_fail() {
             changed.push(wrong);
         }
         for (name, wrong) in [("bits", json!(3)), ("type", json!("u7")), ("category", json!("rabbits"))] {
-            // The transport has a format for each category, not for each type.
+            // A transport vector has the fields of its category, not of a type.
             let is_checked =
                 name != "type" || !TRANSPORT.contains(&entry["category"].as_str().unwrap_or_default());
             if is_checked && entry.get(name).is_some_and(|right| *right != wrong) {
@@ -49,22 +49,22 @@ fn changed_vectors_fail() {
             other["reliable"] = (!reliable).into();
             changed.push(other);
         }
-        // The content of a message of a session is checked too.
+        // Change the payload of a session's message too.
         if entry["category"] == "live" {
             let mut other = entry.clone();
             other["payload_hex"] = "1109".into();
             changed.push(other);
         }
         let all = changed.len();
-        // Some values can also be decoded from other bits.
+        // A value that other bits also decode to passes with those bits.
         let expected = if entry["category"] == "rabbit_decode" { 2 } else { all };
         assert!(failures(&changed.into()) >= expected, "{}", entry["name"]);
     }
 }
 
-/// Returns the hex with its first bit changed.
+/// Returns the hexadecimal string with the first bit flipped.
 fn flipped(hex: &str) -> String {
-    let first = u8::from_str_radix(&hex[..2], 16).expect("it is hex") ^ 1;
+    let first = u8::from_str_radix(&hex[..2], 16).expect("hexadecimal digits") ^ 1;
     format!("{first:02x}{}", &hex[2..])
 }
 

@@ -1,4 +1,4 @@
-//! Properties of messages from arbitrary bytes. The tests here and the fuzz targets share this file.
+//! Properties of messages decoded from arbitrary bytes. The tests here and the fuzz targets share this file.
 
 use std::fmt::Debug;
 
@@ -10,10 +10,10 @@ use snowfight::message::{
 };
 use snowfight::server::{MAX_MESSAGE, Output, Server};
 
-/// The result of a property: it holds, or a description of the violation.
+/// The result of checking a property; the error describes the violation.
 pub type Kept = Result<(), String>;
 
-/// Unpacks the bytes as every message.
+/// Checks every message type on these bytes.
 pub fn messages(bytes: &[u8]) -> Kept {
     check(bytes, |bytes| unpack_as_text_and_bytes::<ClientMessage>(bytes))?;
     check(bytes, |bytes| unpack_as_text_and_bytes::<Request>(bytes))?;
@@ -32,7 +32,7 @@ pub fn messages(bytes: &[u8]) -> Kept {
     entities(bytes)
 }
 
-/// The types that messages consist of.
+/// Checks the types of which messages consist.
 fn parts(bytes: &[u8]) -> Kept {
     check(bytes, |bytes| unpack_as_text_and_bytes::<RequestKind>(bytes))?;
     check(bytes, |bytes| unpack_as_text_and_bytes::<ActionKind>(bytes))?;
@@ -46,16 +46,16 @@ fn parts(bytes: &[u8]) -> Kept {
     check(bytes, |bytes| unpack_as_text_and_bytes::<Point>(bytes))
 }
 
-/// A message as `Debug` text, and packed.
+/// The `Debug` text of a message, and its packed bytes.
 type Unpacked = Option<(String, Vec<u8>)>;
 
-/// Unpacks the bytes as a `T` if they are valid, to `Debug` text, because a NaN is not equal to itself.
+/// Unpacks the bytes as a `T`; `None` if they are invalid. Returns text, because a NaN is not equal to itself.
 fn unpack_as_text_and_bytes<'a, T: Pack + Unpack<'a> + Debug>(bytes: &'a [u8]) -> Unpacked {
     let value = unpack::<T>(bytes).ok()?;
     Some((format!("{value:?}"), to_vec(&value).unwrap_or_default()))
 }
 
-/// Checks that an unpacked value packs to bytes with the same meaning that are not longer.
+/// Checks that an unpacked value, packed again, has the same meaning and is not longer.
 fn check(bytes: &[u8], unpack_as_text: impl Fn(&[u8]) -> Unpacked) -> Kept {
     let Some((text, packed)) = unpack_as_text(bytes) else { return Ok(()) };
     let again = unpack_as_text(&packed);
@@ -65,16 +65,16 @@ fn check(bytes: &[u8], unpack_as_text: impl Fn(&[u8]) -> Unpacked) -> Kept {
     Err(format!("{again:?} instead of {text}"))
 }
 
-/// Checks that a list of entities that is read lazily equals one that is read completely.
+/// Checks that reading a list of entities lazily gives the same entities as reading it completely.
 fn entities(bytes: &[u8]) -> Kept {
     let lazy = unpack::<List<'_, Entity>>(bytes).map(|list| to_vec(&list));
     let all = unpack::<Vec<Entity>>(bytes).map(|list| to_vec(&list));
     if lazy == all { Ok(()) } else { Err(format!("{lazy:?} instead of {all:?}")) }
 }
 
-/// Runs two players, of which the second sends the bytes as messages and the first plays normally.
+/// Runs two players. The second sends the bytes as messages, and the first one must not be affected.
 ///
-/// Each message is a length and that many bytes, and is followed by a tick.
+/// Each message is a length byte followed by that many bytes, and a tick follows each message.
 pub fn hostile_client(bytes: &[u8]) -> Kept {
     let mut server = Server::new(5);
     let init = ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Init });

@@ -1,4 +1,4 @@
-//! The class `Game`: the client of the game, with the scene that a page draws.
+//! The class `Game`: the game client, and the scene that a page draws.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -14,24 +14,24 @@ use snowfight::world::MAX_ENTITIES;
 use snowfight_replication::WorldReplicas;
 use wasm_bindgen::prelude::*;
 
-/// The interpolation delay in ticks, by which other entities are drawn later than the newest snapshot.
+/// The delay between the newest snapshot and the drawn state of other entities, in ticks.
 const INTERPOLATION_DELAY: f64 = 4.0;
-/// The error of the drawn time above which it is reset instead of adjusted.
+/// The error of the drawn time, in ticks, above which it is reset instead of adjusted gradually.
 const MAX_DRIFT: f64 = 30.0;
-/// The fraction of the error by which the drawn time is adjusted in a frame.
+/// The fraction of the error by which each frame adjusts the drawn time.
 const DRIFT_RATE: f64 = 0.05;
-/// The fraction of a correction that remains after a frame.
+/// The fraction of a correction that remains after each frame.
 const CORRECTION_DECAY: f32 = 0.85;
-/// The length of a correction, in tiles, above which it is not smoothed.
+/// The largest correction that is smoothed, in tiles; a larger one is drawn at once.
 const MAX_SMOOTHED: f32 = 2.0;
-/// The number of stored positions of an entity.
+/// The number of past positions stored per entity.
 const TRACK: usize = 12;
-/// The size of the longest message of a client, with the request for changes.
+/// The maximum size of a message from the client, in bytes, including the request for a scope.
 const MAX_MESSAGE_SIZE: usize = 32;
 /// The number of fields per entity in a scene.
 const FIELDS: usize = 12;
 
-/// The types of the class's arguments and results.
+/// The TypeScript types of the arguments and results.
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
 export interface GameInput {
@@ -64,19 +64,19 @@ extern "C" {
     fn set_reason(this: &GameUpdate, reason: &str);
 }
 
-/// The form in which the client requests the state of the world. The server may not agree.
+/// The mechanism by which the client requests the world. A server without it sends whole snapshots.
 #[wasm_bindgen]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorldUpdates {
-    /// Whole snapshots.
+    /// Whole snapshots, every tick.
     Whole,
-    /// Snapshots of changes.
+    /// Deltas, every other tick.
     Changes,
-    /// Replication, over RakNet.
+    /// Replication, which needs a RakNet connection.
     Replication,
 }
 
-/// A message to send.
+/// A message to send to the server.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Outgoing {
@@ -86,20 +86,20 @@ pub struct Outgoing {
 
 #[wasm_bindgen]
 impl Outgoing {
-    /// Returns its bytes.
+    /// Returns the bytes of the message.
     #[wasm_bindgen(getter)]
     pub fn bytes(&self) -> Vec<u8> {
         self.bytes.clone()
     }
 
-    /// Returns true if it is reliable.
+    /// Returns true if the message must be sent reliably.
     #[wasm_bindgen(getter)]
     pub fn reliable(&self) -> bool {
         self.reliable
     }
 }
 
-/// The effect of a message.
+/// The effect of a message from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Change {
     Nothing,
@@ -108,28 +108,28 @@ enum Change {
     Rejected(String),
 }
 
-/// The client of one game: takes messages of the server, and returns messages of the player and the scene.
+/// The client of one game. It turns input into messages for the server, and messages from the server into a scene.
 ///
-/// Call `frame` sixty times a second. The own player is drawn at its predicted position; other entities are
+/// Call `frame` 60 times per second. The scene contains the own player at its predicted position and other entities
 /// interpolated between past snapshots.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Game {
     client: Client,
-    /// The newest whole snapshot since the last frame, and its tick. A frame shows only one state.
+    /// The newest whole snapshot since the last frame, and its tick. Each frame applies at most one.
     waiting: Option<(u32, Vec<u8>)>,
     view: Box<View<MAX_ENTITIES>>,
-    /// The replicated state, if the client has requested replication.
+    /// The replicas, if the client has requested replication.
     replicas: Option<Box<WorldReplicas<RakNet>>>,
-    /// The tick of the view, if it has not been shown in a frame yet.
+    /// The tick of the view, if no frame has processed it yet.
     unshown: Option<u32>,
     prediction: Option<Box<Prediction>>,
-    /// The remaining part of corrections, which are smoothed.
+    /// The part of past corrections that is still to be smoothed.
     correction: Point,
     largest_correction: f32,
     tracks: HashMap<EntityId, VecDeque<(u32, Point)>>,
     newest: u32,
-    /// The tick that is drawn.
+    /// The tick that is drawn, with a fraction.
     drawn_time: f64,
     round_trip: Option<Duration>,
     snapshots: u32,
@@ -137,7 +137,7 @@ pub struct Game {
 
 #[wasm_bindgen]
 impl Game {
-    /// Creates a game without a connection, which requests the state of the world in this form.
+    /// Creates an unconnected game that requests the world by this mechanism.
     #[wasm_bindgen(constructor)]
     pub fn new(updates: WorldUpdates) -> Self {
         let scope = match updates {
@@ -145,7 +145,7 @@ impl Game {
             WorldUpdates::Changes => Scope::Changes,
             WorldUpdates::Replication => Scope::Replicated,
         };
-        // The classes are valid constants.
+        // This cannot fail: the entity classes are valid constants.
         let replicas = snowfight_replication::replicas(RakNetDelivery::UNRELIABLE).ok().map(Box::new);
         let replicas = replicas.filter(|_| scope == Scope::Replicated);
         Self {
@@ -165,13 +165,13 @@ impl Game {
         }
     }
 
-    /// Handles a new connection: the player requests to join.
+    /// Handles a new connection, and queues the request to join.
     pub fn connected(&mut self) {
         self.client.handle_connected();
     }
 
-    /// Handles a message of the server. The shown state of the world changes with the next frame, to that of the newest
-    /// snapshot.
+    /// Handles a message from the server. The scene changes with the next frame, to the newest snapshot received
+    /// until then.
     pub fn handle(&mut self, message: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> GameUpdate {
         let update = GameUpdate::new();
         match self.receive(message, instant(now_ms)) {
@@ -190,8 +190,7 @@ impl Game {
         update
     }
 
-    /// Handles a message of replication, which begins with the byte 130. The shown state of the world changes with the
-    /// next frame.
+    /// Handles a replication message; its first byte is 130. The scene changes with the next frame.
     #[wasm_bindgen(js_name = handleReplication)]
     pub fn handle_replication(&mut self, message: &[u8]) {
         if let Some(replicas) = &mut self.replicas {
@@ -199,19 +198,19 @@ impl Game {
         }
     }
 
-    /// Returns the reply to messages of replication, if there is one. Send it unreliably and unchanged.
+    /// Returns the reply to replication messages, if one is due. Send it unreliably and without a prefix.
     #[wasm_bindgen(js_name = pollReplication)]
     pub fn poll_replication(&mut self) -> Option<Vec<u8>> {
         self.replicas.as_mut()?.poll_acknowledgement().map(|message| message.to_vec())
     }
 
-    /// Returns true if the server has agreed to replication.
+    /// Returns true if the server has agreed to use replication.
     #[wasm_bindgen(getter, js_name = isReplicated)]
     pub fn is_replicated(&self) -> bool {
         self.client.is_replicated()
     }
 
-    /// Advances by a frame of a sixtieth of a second, with the input of the player.
+    /// Advances by one frame (1/60 s) with the player's input.
     pub fn frame(
         &mut self,
         #[wasm_bindgen(js_name = nowMs)] now_ms: f64,
@@ -229,7 +228,7 @@ impl Game {
         self.pass(instant(now_ms), input);
     }
 
-    /// Returns the next message to send, if any.
+    /// Returns the next message to send; `undefined` if there is none.
     #[wasm_bindgen(js_name = pollMessage)]
     pub fn poll_message(&mut self) -> Option<Outgoing> {
         let mut buffer = [0; MAX_MESSAGE_SIZE];
@@ -237,10 +236,11 @@ impl Game {
         Some(Outgoing { bytes: bytes.to_vec(), reliable: delivery == Delivery::Reliable })
     }
 
-    /// Returns the entities to draw, with twelve numbers each.
+    /// Returns the entities to draw, as twelve numbers each.
     ///
-    /// They are: id, kind (0 tree, 1 mushroom, 2 player), x, y, z, durability (-1 if loose), health, maximum health,
-    /// owner, held entity, entity being broken (-1 for none), direction.
+    /// The numbers are: id, kind (0 tree, 1 mushroom, 2 player), x, y, z, durability (-1 for a player and for a held
+    /// or flying object), health, maximum health, owner, held entity, entity being broken (both -1 for none),
+    /// direction.
     pub fn scene(&self) -> Vec<f64> {
         let mut scene = Vec::with_capacity(self.view.entities().len() * FIELDS);
         for entity in self.view.entities() {
@@ -249,7 +249,7 @@ impl Game {
         scene
     }
 
-    /// Returns the id of the player, once it has joined.
+    /// Returns the id of the client's player once it has joined.
     #[wasm_bindgen(getter)]
     pub fn player(&self) -> Option<u32> {
         self.client.player().map(|player| player.0)
@@ -261,13 +261,13 @@ impl Game {
         self.newest
     }
 
-    /// Returns the number of shown snapshots.
+    /// Returns the number of snapshots shown so far.
     #[wasm_bindgen(getter)]
     pub fn snapshots(&self) -> u32 {
         self.snapshots
     }
 
-    /// Returns the round-trip time to the server in milliseconds, once it is known.
+    /// Returns the round-trip time to the server in milliseconds once it is known.
     #[wasm_bindgen(getter, js_name = roundTripMs)]
     pub fn round_trip_ms(&self) -> Option<f64> {
         self.round_trip.map(|time| time.as_secs_f64() * 1_000.0)
@@ -281,7 +281,7 @@ impl Game {
 }
 
 impl Game {
-    /// Handles a message, or keeps it for the next frame if it is a whole snapshot.
+    /// Handles a message. A whole snapshot is kept for the next frame.
     fn receive(&mut self, message: &[u8], now: Instant) -> Change {
         let Some(time) = self.client.whole_snapshot_time(&message) else { return self.take(message, now) };
         let is_older = |waiting: u32| time.wrapping_sub(waiting) > u32::MAX / 2;
@@ -343,7 +343,7 @@ impl Game {
         self.track(time);
     }
 
-    /// Records the positions of all entities.
+    /// Records the position of every entity at tick `time`.
     fn track(&mut self, time: u32) {
         let mut present = HashSet::new();
         for entity in self.view.entities() {
@@ -352,7 +352,7 @@ impl Game {
             let track = self.tracks.entry(entity.id).or_default();
             let alone = track.len() == 1;
             match track.back_mut() {
-                // An entity that stands still needs only its last position and time.
+                // For an entity that stands still, the last position and time are enough.
                 Some((at, place)) if *place == position && alone => *at = time,
                 _ => track.push_back((time, position)),
             }
@@ -381,7 +381,7 @@ impl Game {
         self.drawn_time += if off.abs() > MAX_DRIFT { off } else { off * DRIFT_RATE };
     }
 
-    /// Returns the interpolated position of an entity.
+    /// Returns the position of an entity at the drawn time, interpolated.
     fn place(&self, id: EntityId, latest: Point) -> Point {
         let Some(track) = self.tracks.get(&id) else { return latest };
         let after = track.iter().position(|(time, _)| f64::from(*time) >= self.drawn_time);
@@ -462,7 +462,7 @@ mod tests {
 
     use super::*;
 
-    /// A sender that collects the updates of an authority.
+    /// Collects the updates that an authority sends.
     struct Updates(Vec<Vec<u8>>);
 
     impl MessageSender<RakNet> for Updates {
@@ -477,7 +477,7 @@ mod tests {
         }
     }
 
-    /// A server's replication for one client, which has the key 0.
+    /// The replication authority of a server with one client, which has the key 0.
     struct Replication {
         authority: Box<WorldAuthority<RakNet, 1>>,
         world: ReplicatedWorld,
@@ -495,7 +495,7 @@ mod tests {
             Self { authority, world: ReplicatedWorld::new(), id }
         }
 
-        /// Exchanges the changes of a tick and the replies to them.
+        /// Passes the updates of a tick to the client, and the replies to the authority.
         fn pass(&mut self, server: &Server<u8>, game: &mut Game) {
             let Self { authority, world, id } = self;
             let now = Instant::ZERO;
@@ -513,7 +513,7 @@ mod tests {
 
     const ALL: [WorldUpdates; 3] = [WorldUpdates::Whole, WorldUpdates::Changes, WorldUpdates::Replication];
 
-    /// Plays a game against its server, with another player that walks east.
+    /// Plays a game against a server in which another player walks east.
     fn play(updates: WorldUpdates, frames: u32, mut inspect: impl FnMut(&Game, &Server<u8>)) -> Game {
         let mut server = Box::new(Server::new(5));
         let mut game = Game::new(updates);
@@ -589,9 +589,10 @@ mod tests {
         }
     }
 
-    /// If several snapshots arrive between frames, in any order, the next frame shows and acknowledges only the newest.
+    /// If several snapshots arrive between two frames, in any order, the next frame shows and acknowledges only the
+    /// newest.
     #[test]
-    fn frame_shows_one_state() {
+    fn frame_shows_only_the_newest_snapshot() {
         for updates in [WorldUpdates::Changes, WorldUpdates::Whole] {
             let mut server = Box::new(Server::new(5));
             let mut game = Game::new(updates);
@@ -608,7 +609,7 @@ mod tests {
                 }
                 server.tick();
             }
-            // The first message is not a snapshot.
+            // The first message is the Connect, not a snapshot.
             let now = Instant::ZERO;
             assert_eq!(game.receive(&snapshots.remove(0), now), Change::Joined(PlayerId(1)));
             let newest = snapshots.len() - 1;

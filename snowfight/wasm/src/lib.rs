@@ -1,6 +1,6 @@
-//! The snowball fight for JavaScript: its client as a class, and its messages as plain objects.
+//! The snowball fight for JavaScript: the client as a class, and the messages as plain objects.
 //!
-//! `wasm-pack build --target web` builds a package with types in `pkg`.
+//! `wasm-pack build --target web` builds an npm package with TypeScript types in `pkg`.
 
 mod game;
 
@@ -12,53 +12,53 @@ use serde_wasm_bindgen::Serializer;
 use snowfight::message::{ClientMessage, Delivery, ServerMessage};
 use wasm_bindgen::prelude::*;
 
-/// The types of the messages as serde serializes them.
+/// The TypeScript types of the messages, as serde serializes them.
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = include_str!("messages.d.ts");
 
 #[wasm_bindgen]
 extern "C" {
-    /// A message of a client, as a plain object.
+    /// A client message as a plain object.
     #[wasm_bindgen(typescript_type = "ClientMessage")]
     #[derive(Debug)]
     pub type ClientObject;
-    /// A message of a server, as a plain object.
+    /// A server message as a plain object.
     #[wasm_bindgen(typescript_type = "ServerMessage")]
     #[derive(Debug)]
     pub type ServerObject;
 }
 
-/// Packs a message of a client.
+/// Packs a client message.
 ///
 /// # Errors
-/// If the object is not a message of a client.
+/// Throws if the object is not a client message.
 #[wasm_bindgen(js_name = packClientMessage)]
 pub fn pack_client_message(message: &ClientObject) -> Result<Vec<u8>, JsError> {
     pack(&from_object::<ClientMessage>(message)?)
 }
 
-/// Unpacks a message of a client.
+/// Unpacks a client message.
 ///
 /// # Errors
-/// If the bytes are malformed; the error has the position in bits.
+/// Throws if the bytes are malformed; the error contains the position in bits.
 #[wasm_bindgen(js_name = unpackClientMessage)]
 pub fn unpack_client_message(bytes: &[u8]) -> Result<ClientObject, JsError> {
     Ok(to_object(&unpack::<ClientMessage>(bytes).map_err(error)?)?.unchecked_into())
 }
 
-/// Unpacks a message of a server.
+/// Unpacks a server message.
 ///
 /// # Errors
-/// If the bytes are malformed; the error has the position in bits.
+/// Throws if the bytes are malformed; the error contains the position in bits.
 #[wasm_bindgen(js_name = unpackServerMessage)]
 pub fn unpack_server_message(bytes: &[u8]) -> Result<ServerObject, JsError> {
     Ok(to_object(&unpack::<ServerMessage<'_>>(bytes).map_err(error)?)?.unchecked_into())
 }
 
-/// Returns true if a message of a client is reliable.
+/// Returns true if a client message must be sent reliably.
 ///
 /// # Errors
-/// If the object is not a message of a client.
+/// Throws if the object is not a client message.
 #[wasm_bindgen(js_name = isReliable)]
 pub fn is_reliable(message: &ClientObject) -> Result<bool, JsError> {
     Ok(from_object::<ClientMessage>(message)?.delivery() == Delivery::Reliable)
@@ -68,7 +68,7 @@ fn from_object<T: DeserializeOwned>(object: &JsValue) -> Result<T, JsError> {
     Ok(serde_wasm_bindgen::from_value(object.clone())?)
 }
 
-/// Converts a value to a plain object. `None` becomes null, as in JSON.
+/// Serializes a value to a plain object, with `None` as null, as in JSON.
 fn to_object(value: &impl Serialize) -> Result<JsValue, JsError> {
     Ok(value.serialize(&Serializer::new().serialize_missing_as_null(true))?)
 }

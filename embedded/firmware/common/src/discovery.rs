@@ -23,7 +23,7 @@ const PONG: usize = 128;
 /// The size of the buffer for a ping in bytes.
 const PING: usize = 64;
 
-/// The way to find the server.
+/// The method of finding the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discovery {
     /// A fixed address.
@@ -47,7 +47,7 @@ impl Discovery {
         }
     }
 
-    /// Finds the server. Returns `None` if none answers within half a minute.
+    /// Finds the server. Returns `None` if no server answers within half a minute.
     pub async fn find(self, stack: Stack<'_>) -> Option<SocketAddrV4> {
         let to = match self {
             Self::At(address) => return Some(address),

@@ -1,4 +1,4 @@
-//! A heartbeat of the program, by which a watchdog is fed.
+//! Counts signs of life of the program; a watchdog is fed only while the count grows.
 
 use core::pin::pin;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use embassy_time::{Duration, Timer};
 /// The maximum interval between two beats. The timeout of the watchdog must be longer.
 pub const PERIOD: Duration = Duration::from_secs(2);
 
-/// Counts the beats of a program. If the program hangs, the beats stop, and the watchdog is no longer fed.
+/// Counts the beats of a program. If the program hangs, the beats stop and the watchdog is no longer fed.
 #[derive(Debug)]
 pub struct Heartbeat {
     beats: AtomicU32,
@@ -24,12 +24,12 @@ impl Heartbeat {
 
     /// Records a beat.
     pub fn beat(&self) {
-        // A load and a store suffice, because there is only one writer. The smallest cores lack a read-modify-write
+        // There is only one writer, so a load and a store suffice. The smallest cores have no read-modify-write
         // instruction.
         self.beats.store(self.beats.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Waits for an external event, which may take any time, and keeps the heart beating.
+    /// Waits for an external event, which may take any time, and beats meanwhile.
     pub async fn while_waiting<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         loop {
@@ -40,7 +40,7 @@ impl Heartbeat {
         }
     }
 
-    /// Feeds a watchdog for as long as there are beats.
+    /// Feeds a watchdog while the program beats.
     pub async fn feed_watchdog(&self, mut feed: impl FnMut()) -> ! {
         let mut seen = self.beats.load(Ordering::Relaxed);
         loop {

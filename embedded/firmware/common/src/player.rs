@@ -35,7 +35,8 @@ pub fn config(entropy: [u8; 32]) -> Config {
     let mut config = Config::new(entropy);
     config.timeout = core::time::Duration::from_secs(5);
     config.handshake_timeout = core::time::Duration::from_secs(5);
-    // On a local network the challenge arrives within this time, so original servers receive no repeated request.
+    // On a local network the challenge arrives within this time, so the client rarely repeats its request, which an
+    // original server would ignore.
     config.redial = Redial::SamePort(core::time::Duration::from_millis(500));
     config.resend_interval = ResendInterval::MEASURED;
     config
@@ -109,7 +110,7 @@ pub struct Board<'a, P> {
     pub handle: Handle<'a>,
     /// The network.
     pub stack: Stack<'a>,
-    /// The way to find the server.
+    /// The method of finding the server.
     pub discovery: Discovery,
     /// The heartbeat for the watchdog.
     pub heartbeat: &'a Heartbeat,
@@ -226,8 +227,8 @@ impl<'a, 'd> Game<'a, 'd> {
                 Delivery::Reliable => Reliability::Reliable,
                 Delivery::Unreliable => Reliability::Unreliable,
             };
-            // Actions are repeated, so a message that cannot be queued is dropped. `recv` reports when the connection
-            // is closed.
+            // The client repeats actions, so a message that cannot be queued is dropped. `recv` reports when the
+            // connection is closed.
             if self.connection.try_send(message, reliability) == Err(SendError::NotConnected) {
                 break;
             }

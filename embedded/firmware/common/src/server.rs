@@ -12,10 +12,10 @@ pub const PORT: u16 = 19_132;
 
 /// Time limit for a pong.
 pub(crate) const PONG_TIMEOUT: Duration = Duration::from_secs(1);
-/// The number of pings that a search sends from one local address, which may become outdated.
+/// The number of pings that a search sends from one local address; the address may have changed since.
 pub(crate) const ATTEMPTS: u32 = 30;
 
-/// Finds the server. Returns `None` if none answers within half a minute.
+/// Finds the server. Returns `None` if no server answers within half a minute.
 pub async fn find(handle: Handle<'_>) -> Option<SocketAddrV4> {
     if let Some(fixed) = FIXED {
         match fixed.parse() {

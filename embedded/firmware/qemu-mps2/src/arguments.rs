@@ -21,7 +21,7 @@ impl Arguments {
         let mut text = String::new();
         if let Ok(arguments) = semihosting::experimental::env::args::<LONGEST>() {
             for word in (&arguments).into_iter().filter_map(Result::ok) {
-                // They fit: the words come from a buffer of the same size, in which each is followed by a zero.
+                // This cannot fail: the words come from a buffer of the same size, in which a zero follows each word.
                 let _ = text.push_str(word).and_then(|()| text.push(' '));
             }
         }

@@ -45,7 +45,8 @@ impl DualTimer {
         let mut high = self.wraps.borrow(cs).get();
         let mut low = !read(CLOCK + VALUE);
         if read(CLOCK + INTERRUPT_STATUS) & 1 != 0 {
-            // The timer has wrapped, and the wraparound was not counted yet. The value may have been read before it.
+            // The timer has wrapped, and the interrupt has not counted the wraparound yet. The value may be from
+            // before the wraparound.
             low = !read(CLOCK + VALUE);
             high = high.wrapping_add(1);
         }

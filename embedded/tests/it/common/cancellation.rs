@@ -1,4 +1,4 @@
-//! Futures that are dropped early lose no message and leave no state behind.
+//! Dropping a future early loses no message and leaves no state behind.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -17,7 +17,7 @@ pub(crate) fn a_cancelled_recv_takes_no_message<P: Tested>() {
             assert!(give_up(there.recv()));
             let arrived = || there.stats().map_or(0, |stats| P::received(&stats));
             let before = arrived();
-            here.send(&message(number, 20), P::RELIABLE).await.expect("an open end");
+            here.send(&message(number, 20), P::RELIABLE).await.expect("an open connection");
             until(|| arrived() > before).await;
             let received = there.recv().await.expect("a message");
             assert_eq!(bytes(&received), message(number, 20));
@@ -33,7 +33,7 @@ pub(crate) fn a_cancelled_send_sends_nothing<P: Tested>() {
             sent += 1;
         }
         assert!(give_up(here.send(&message(999, 100), P::RELIABLE)));
-        here.send(&message(sent, 100), P::RELIABLE).await.expect("room at last");
+        here.send(&message(sent, 100), P::RELIABLE).await.expect("space after acknowledgements");
         let mut numbers = Vec::new();
         while numbers.len() <= sent as usize {
             let received = there.recv().await.expect("a message");
@@ -49,14 +49,14 @@ pub(crate) fn a_cancelled_attempt_frees_its_slot<P: Tested>() {
     run(async {
         let (client, server) = pair::<P>(Wire::losing(0));
         for _ in 0..5 {
-            // The client's only slot becomes free again, or the next attempt would find it occupied forever.
+            // If the slot of the dropped attempt stayed occupied, the next attempt would never succeed.
             until(|| give_up(client.handle.connect(server.address))).await;
         }
         assert!(give_up(server.handle.accept()));
         let (opened, accepted) = tokio::join!(join(&client, server.address), server.handle.accept());
         assert!(give_up(server.handle.accept()));
         assert_eq!(accepted.remote().ip(), client.address.ip());
-        let full = client.handle.connect(([10, 0, 0, 9], 1).into()).await.expect_err("no second place");
+        let full = client.handle.connect(([10, 0, 0, 9], 1).into()).await.expect_err("no second slot");
         assert!(matches!(full, ConnectError::NotStarted(_)), "{full}");
         drop(opened);
         assert!(accepted.recv().await.is_none());
@@ -67,8 +67,8 @@ pub(crate) fn a_cancelled_attempt_frees_its_slot<P: Tested>() {
 pub(crate) fn a_cancelled_disconnect_still_completes<P: Tested>() {
     run(async {
         let (_client, _server, here, there) = connected::<P>(Wire::losing(0)).await;
-        here.send(&message(2, 9), P::RELIABLE).await.expect("an open end");
-        // `disconnect` waits until that message has arrived.
+        here.send(&message(2, 9), P::RELIABLE).await.expect("an open connection");
+        // `disconnect` waits until the message has arrived, so it is still pending.
         assert!(give_up(here.disconnect()));
         assert_eq!(here.send(&message(0, 9), P::RELIABLE).await, Err(SendError::NotConnected));
         assert_eq!(bytes(&there.recv().await.expect("a message")), message(2, 9));
@@ -77,12 +77,12 @@ pub(crate) fn a_cancelled_disconnect_still_completes<P: Tested>() {
     });
 }
 
-pub(crate) fn a_connection_closes_with_its_last_reference<P: Tested>() {
+pub(crate) fn a_connection_closes_when_its_last_reference_is_dropped<P: Tested>() {
     run(async {
         let (_client, server, here, there) = connected::<P>(Wire::losing(0)).await;
         let reader = here.clone();
         drop(here);
-        reader.send(&message(1, 9), P::RELIABLE).await.expect("an open end");
+        reader.send(&message(1, 9), P::RELIABLE).await.expect("an open connection");
         assert_eq!(bytes(&there.recv().await.expect("a message")), message(1, 9));
         drop(reader);
         assert!(there.recv().await.is_none());
@@ -94,14 +94,14 @@ pub(crate) fn a_connection_closes_with_its_last_reference<P: Tested>() {
 pub(crate) fn a_borrowed_message_stays_valid_while_the_network_runs<P: Tested>() {
     run(async {
         let (_client, _server, here, there) = connected::<P>(Wire::losing(0)).await;
-        here.send(&message(0, 1_000), P::RELIABLE).await.expect("an open end");
+        here.send(&message(0, 1_000), P::RELIABLE).await.expect("an open connection");
         let first = there.recv().await.expect("a message");
         for number in 1..5 {
-            here.send(&message(number, 30), P::RELIABLE).await.expect("an open end");
+            here.send(&message(number, 30), P::RELIABLE).await.expect("an open connection");
         }
         // No task receives another message while this one is borrowed ...
         assert!(there.try_recv().is_none());
-        there.send(&message(9, 9), P::RELIABLE).await.expect("an open end");
+        there.send(&message(9, 9), P::RELIABLE).await.expect("an open connection");
         assert_eq!(bytes(&here.recv().await.expect("a message")), message(9, 9));
         // ... and the message stays intact even after the connection is closed.
         here.disconnect().await;
@@ -122,14 +122,14 @@ pub(crate) fn a_connection_survives_a_temporary_network_failure<P: Tested>() {
         let loss = wire.loss_percent.clone();
         let (_client, _server, here, there) = connected::<P>(wire).await;
         loss.set(100);
-        here.send(&message(1, 9), P::RELIABLE).await.expect("an open end");
+        here.send(&message(1, 9), P::RELIABLE).await.expect("an open connection");
         until(|| here.stats().is_some_and(|stats| P::lost(&stats) > 1)).await;
         loss.set(0);
         assert_eq!(bytes(&there.recv().await.expect("a message")), message(1, 9));
     });
 }
 
-pub(crate) fn calls_after_the_disconnect_report_it<P: Tested>() {
+pub(crate) fn calls_after_a_disconnect_report_the_disconnect<P: Tested>() {
     run(async {
         let (_client, _server, here, there) = connected::<P>(Wire::losing(0)).await;
         here.disconnect().await;

@@ -30,7 +30,7 @@ pub(crate) fn messages_survive_datagram_loss<P: Tested>() {
     });
 }
 
-/// Exchanges messages of `length` bytes with memory of these sizes, in which a message of `too_long` bytes never fits.
+/// Exchanges messages of `length` bytes with these memory sizes. A message of `too_long` bytes never fits.
 pub(crate) fn long_messages_travel_both_ways<P: Tested, const B: usize, const S: usize, const D: usize>(
     length: usize,
     too_long: usize,
@@ -41,7 +41,7 @@ pub(crate) fn long_messages_travel_both_ways<P: Tested, const B: usize, const S:
         tokio::task::spawn_local(async move { echo(server.handle.accept().await).await });
         let here = client.handle.connect(server.address).await.expect("a connection");
         for number in 0..5 {
-            here.send(&message(number, length), P::RELIABLE).await.expect("an open end");
+            here.send(&message(number, length), P::RELIABLE).await.expect("an open connection");
             let Some(Event::Message(answer)) = here.next().await else { panic!("an answer") };
             assert!(answer.read(|bytes| bytes.chunks().count()) > 20);
             assert_eq!(bytes(&answer), message(number, length));
@@ -62,11 +62,11 @@ pub(crate) fn a_full_pool_blocks_senders_without_loss<P: Tested>() {
             while here.try_send(&message(full, 60), P::RELIABLE).is_ok() {
                 full += 1;
             }
-            assert!((1..12).contains(&full), "{full} messages fit");
+            assert!((1..12).contains(&full), "{full} messages were queued");
             let error = here.try_send(&message(full, 60), P::RELIABLE).expect_err("no room");
             assert!(matches!(error, SendError::QuotaExceeded | SendError::PoolExhausted), "{error}");
             for number in full..300 {
-                here.send(&message(number, 60), P::RELIABLE).await.expect("room at last");
+                here.send(&message(number, 60), P::RELIABLE).await.expect("space after acknowledgements");
             }
             wire.lose_nothing();
             here.disconnect().await;
@@ -115,14 +115,14 @@ pub(crate) fn four_clients_exchange_messages_with_one_server<P: Tested>() {
         let late = net.machine::<P, 1, 24, 128, 4>(0, P::hurry);
         assert!(served(&late, address).await.is_none());
 
-        // A client that leaves frees its slot.
+        // A client that disconnects frees its slot.
         wire.lose_nothing();
         connections.pop().expect("one").disconnect().await;
         let connection = loop {
             if let Some(connection) = served(&late, address).await {
                 break connection;
             }
-            // The last attempt is still being closed.
+            // The server is still closing the previous attempt.
             tokio::task::yield_now().await;
         };
         round_trips(&connection, 5, 100).await;
@@ -144,15 +144,15 @@ pub(crate) fn a_slow_reader_does_not_block_others<P: Tested>() {
         let host = net.server::<P, 2, 96, 128, 8>();
         let (lazy, eager) = (net.client::<P, 1, 24, 128, 4>(), net.client::<P, 1, 24, 128, 4>());
         let (unread, not_reading) = connect(&lazy, &host).await;
-        unread.send(&message(7, 20), P::RELIABLE).await.expect("an open end");
+        unread.send(&message(7, 20), P::RELIABLE).await.expect("an open connection");
         tokio::task::spawn_local(async move { echo(host.handle.accept().await).await });
         let here = eager.handle.connect(host.address).await.expect("a connection");
         round_trips(&here, 50, 30).await;
         for number in 0..50 {
-            here.send(&message(number, 30), P::UNRELIABLE).await.expect("an open end");
+            here.send(&message(number, 30), P::UNRELIABLE).await.expect("an open connection");
             assert_eq!(bytes(&here.recv().await.expect("an answer")), message(number, 30));
         }
-        let at_last = not_reading.recv().await.expect("what was sent long ago");
+        let at_last = not_reading.recv().await.expect("a message sent earlier");
         assert_eq!(bytes(&at_last), message(7, 20));
     });
 }
@@ -164,7 +164,8 @@ pub(crate) fn an_unresponsive_remote_is_reported<P: Tested>() {
         let absent = ([10, 0, 0, 9], PORT).into();
         let error = client.handle.connect(absent).await.expect_err("an unused address");
         assert_eq!(error.to_string(), "the server does not answer");
-        // The slot of the first attempt is free again, and only one attempt at a time can use it.
+        // The slot of the first attempt is free again. The client has one slot, so only one of two attempts can use
+        // it.
         let (first, second) = tokio::join!(client.handle.connect(absent), client.handle.connect(absent));
         assert!(matches!(first, Err(ConnectError::Failed(_))), "{first:?}");
         assert!(matches!(second, Err(ConnectError::NotStarted(_))), "{second:?}");
@@ -179,7 +180,7 @@ pub(crate) fn ports_of_three_connections<P: Tested>() -> usize {
         for _ in 0..3 {
             let (opened, accepted) = tokio::join!(join(&client, server.address), server.handle.accept());
             ports.push(accepted.remote().port());
-            opened.send(&message(1, 9), P::RELIABLE).await.expect("an open end");
+            opened.send(&message(1, 9), P::RELIABLE).await.expect("an open connection");
             assert_eq!(bytes(&accepted.recv().await.expect("a message")), message(1, 9));
             opened.disconnect().await;
             assert!(accepted.recv().await.is_none());
@@ -191,7 +192,7 @@ pub(crate) fn ports_of_three_connections<P: Tested>() -> usize {
     ports.len()
 }
 
-pub(crate) fn a_fixed_port_and_a_port_in_use_are_kept<P: Tested>() {
+pub(crate) fn fixed_ports_and_ports_in_use_are_kept<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let fixed = net.machine::<P, 1, 24, 128, 4>(4_000, |_| {});
@@ -205,14 +206,14 @@ pub(crate) fn a_fixed_port_and_a_port_in_use_are_kept<P: Tested>() {
     });
 }
 
-/// A message sent before the last reference was dropped is delivered from the port that the remote knows.
+/// The last reference is dropped after a send. The message must still be sent from the port that the remote knows.
 pub(crate) fn a_closing_connection_keeps_its_port<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let client = net.client::<P, 2, 24, 128, 4>();
         let servers = [net.server::<P, 2, 48, 128, 4>(), net.server::<P, 2, 48, 128, 4>()];
         let (first, accepted) = connect(&client, &servers[0]).await;
-        first.send(&message(1, 300), P::RELIABLE).await.expect("an open end");
+        first.send(&message(1, 300), P::RELIABLE).await.expect("an open connection");
         drop(first);
         let _second = client.handle.connect(servers[1].address).await.expect("a connection");
         assert_eq!(bytes(&accepted.recv().await.expect("a message")), message(1, 300));

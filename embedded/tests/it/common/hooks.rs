@@ -8,7 +8,7 @@ use rakwire::{Chunks, Instant};
 
 use crate::support::{Net, Tested, Wire, bytes, in_order, message, number, run};
 
-/// Counts datagrams and drops messages: received ones with odd numbers, and sent ones with number 99.
+/// Counts datagrams, and drops received messages with odd numbers and the sent message 99.
 #[derive(Debug, Default)]
 struct Strict {
     received: u64,
@@ -44,7 +44,7 @@ pub(crate) fn a_hook_counts_datagrams_and_drops_messages<P: Tested>() {
         let (here, there) = tokio::join!(client.handle.connect(address), server.accept());
         let here = here.expect("a connection");
         for number in 0..10 {
-            here.send(&message(number, 9), P::RELIABLE).await.expect("an open end");
+            here.send(&message(number, 9), P::RELIABLE).await.expect("an open connection");
         }
         let mut numbers = Vec::new();
         while numbers.len() < 5 {
@@ -53,7 +53,7 @@ pub(crate) fn a_hook_counts_datagrams_and_drops_messages<P: Tested>() {
         assert_eq!(in_order::<P>(numbers), [0, 2, 4, 6, 8]);
 
         assert_eq!(there.send(&message(99, 9), P::RELIABLE).await, Err(SendError::Filtered));
-        there.send(&message(98, 9), P::RELIABLE).await.expect("an open end");
+        there.send(&message(98, 9), P::RELIABLE).await.expect("an open connection");
         let answer = here.recv().await.expect("a message");
         assert_eq!((number(&answer), bytes(&answer).len()), (98, 9));
         drop(answer);
@@ -94,24 +94,24 @@ impl<P: Tested> Plugin<P> for Answerer {
     }
 }
 
-/// The task that reads does not receive the message, and the runner sends the answer.
-pub(crate) fn a_plugin_answers_while_its_peer_is_read<P: Tested>() {
+/// The reading task does not receive the plugin's message, and the runner sends the answer.
+pub(crate) fn a_plugin_answers_while_a_task_receives<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let client = net.client::<P, 1, 48, 128, 8>();
         let mut host = PluginHost::<Answerer, 1>::new();
-        let key = host.attach::<P>(Answerer::default()).expect("room");
+        let key = host.attach::<P>(Answerer::default()).expect("a free slot");
         let (address, server) = net.hooked::<P, _, 1, 48, 128, 8>(host);
         let (here, there) = tokio::join!(client.handle.connect(address), server.accept());
         let here = here.expect("a connection");
         for _ in 0..20 {
-            here.send(&[0x85, 1], P::RELIABLE).await.expect("an open end");
+            here.send(&[0x85, 1], P::RELIABLE).await.expect("an open connection");
             match select(here.recv(), there.recv()).await {
                 Either::First(answer) => assert_eq!(bytes(&answer.expect("a message")), [0x85, 7]),
                 Either::Second(_) => panic!("the application receives the plugin's message"),
             }
         }
-        let stats = server.with_hook(|host| host.stats(key)).expect("it is attached");
+        let stats = server.with_hook(|host| host.stats(key)).expect("the plugin is attached");
         assert_eq!((stats.consumed, stats.sent), (20, 20));
     });
 }

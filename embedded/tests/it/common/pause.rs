@@ -1,4 +1,4 @@
-//! A board that computes, or writes to its flash, for longer than the timeout of silent peers.
+//! A board that computes, or writes to its flash, for longer than the idle timeout.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -11,17 +11,17 @@ use rakwire_embassy::Runner;
 
 use crate::support::{Machine, Net, PORT, Tested, Wire, bytes, connect, message, run, until};
 
-/// The timeout of a silent peer. It is longer than a task waits for its next poll on a busy machine.
+/// The idle timeout. It is longer than the time between two polls of a task on a busy machine.
 const TIMEOUT: Duration = Duration::from_millis(300);
 /// The pause of the board.
 const PAUSE: Duration = Duration::from_millis(400);
-/// The number of polls of other tasks after which everything in flight has arrived in the sockets.
+/// The number of polls of other tasks after which every datagram in flight has arrived in a socket.
 const SETTLED: usize = 500;
 
 /// Suspends the task of a peer.
 #[derive(Clone, Default)]
 struct Gate {
-    /// The number of polls until the task is suspended; `None` if it will not be.
+    /// The number of polls until the task is suspended; `None` for never.
     polls: Rc<Cell<Option<u32>>>,
     waker: Rc<RefCell<Option<Waker>>>,
 }
@@ -65,7 +65,7 @@ fn sent<P: Tested>(machine: &Machine<P>) -> u64 {
     machine.handle.stats().datagrams_sent
 }
 
-/// More datagrams wait in the socket than the task reads in one poll, and the last one is the only datagram of its
+/// More datagrams wait in the socket than the task reads in one poll. The last datagram is the only one from its
 /// sender.
 pub(crate) fn waiting_datagrams_are_read_before_a_peer_is_lost<P: Tested>() {
     run(async {
@@ -80,24 +80,24 @@ pub(crate) fn waiting_datagrams_are_read_before_a_peer_is_lost<P: Tested>() {
         let (noisy, to_noisy) = connect(&first, &server).await;
         let (quiet, to_quiet) = connect(&second, &server).await;
         settle().await;
-        // The server waits for an acknowledgement of both.
+        // The server waits for acknowledgements from both clients.
         for connection in [&to_noisy, &to_quiet] {
-            connection.try_send(&message(0, 9), P::RELIABLE).expect("room");
+            connection.try_send(&message(0, 9), P::RELIABLE).expect("a free slot");
         }
         gate.close_after(1);
         assert!(noisy.recv().await.is_some());
         for number in 1..11 {
             let before = sent(&first);
-            noisy.send(&message(number, 9), P::UNRELIABLE).await.expect("an open end");
+            noisy.send(&message(number, 9), P::UNRELIABLE).await.expect("an open connection");
             until(|| sent(&first) > before).await;
         }
         settle().await;
         assert!(quiet.recv().await.is_some());
-        quiet.send(&message(1, 9), P::UNRELIABLE).await.expect("an open end");
+        quiet.send(&message(1, 9), P::UNRELIABLE).await.expect("an open connection");
         settle().await;
         std::thread::sleep(PAUSE);
         gate.open();
-        assert_eq!(bytes(&to_quiet.recv().await.expect("an open end")), message(1, 9));
+        assert_eq!(bytes(&to_quiet.recv().await.expect("an open connection")), message(1, 9));
         settle().await;
         assert!(to_quiet.closed_reason().is_none() && to_noisy.closed_reason().is_none());
     });
@@ -115,13 +115,13 @@ pub(crate) fn datagrams_in_the_network_stack_are_read_before_a_peer_is_lost<P: T
             let client = net.client::<P, 1, 48, 128, 8>();
             let (here, there) = connect(&client, &server).await;
             settle().await;
-            there.try_send(&message(0, 9), P::RELIABLE).expect("room");
-            here.try_send(&message(1, 9), P::RELIABLE).expect("room");
+            there.try_send(&message(0, 9), P::RELIABLE).expect("enough space");
+            here.try_send(&message(1, 9), P::RELIABLE).expect("enough space");
             for _ in 0..polls {
                 tokio::task::yield_now().await;
             }
             std::thread::sleep(PAUSE);
-            assert_eq!(bytes(&there.recv().await.expect("an open end")), message(1, 9), "{polls}");
+            assert_eq!(bytes(&there.recv().await.expect("an open connection")), message(1, 9), "{polls}");
             settle().await;
             assert!(there.closed_reason().is_none(), "{polls}");
             drop((here, client));

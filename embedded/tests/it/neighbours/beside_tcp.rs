@@ -1,4 +1,4 @@
-//! TCP connections on an interface that is searching for absent machines.
+//! TCP connections on an interface that also requests the hardware addresses of absent machines.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn tcp_connects_despite_absent_machines_and_forged_pings() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
-        // Other sockets request hardware addresses before the connection requests that of its server.
+        // Other sockets request hardware addresses before the TCP connection requests that of its server.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let connecting = Connection::connect(here, memory(), (address, PORT).into());
         let (here, there) = tokio::join!(connecting, Connection::accept(there, memory(), PORT));
@@ -88,12 +88,12 @@ fn an_incomplete_tcp_handshake_times_out_for_the_next_client() {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
         let ((here, _), (there, address)) = (net.machine_without_peer(), net.machine_without_peer());
         let accepting = tokio::task::spawn_local(Connection::accept(there, memory(), PORT));
-        // The server listens.
+        // Wait until the server listens.
         tokio::time::sleep(Duration::from_millis(50)).await;
         net.forge(2, forged_syn(ABSENT, 2));
         tokio::time::sleep(Duration::from_millis(50)).await;
         let here = loop {
-            // Meanwhile the server refused the connection.
+            // The server refused the connection in the meantime.
             if let Ok(connection) = Connection::connect(here, memory(), (address, PORT).into()).await {
                 break connection;
             }

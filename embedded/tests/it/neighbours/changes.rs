@@ -1,4 +1,4 @@
-//! Networks that change while there are connections.
+//! Networks that change while connections are open.
 
 use embassy_net::driver::LinkState;
 use embassy_net::{ConfigV4, Ipv4Cidr, StaticConfigV4};
@@ -68,7 +68,7 @@ fn an_absent_machine_is_reached_after_a_network_change() {
     });
 }
 
-/// A DHCP server assigns a new address. Connections from the old address are lost, and all others continue.
+/// A DHCP server assigns a new IPv4 address. Connections from the old address are lost; all others continue.
 #[test]
 fn an_ipv6_connection_survives_a_new_ipv4_address() {
     run(async {

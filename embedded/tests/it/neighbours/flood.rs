@@ -14,8 +14,8 @@ use crate::support::{Medium, Net, PORT, Wire, run};
 
 /// The number of pings that arrive between two polls of the other machines.
 const BURST: usize = 32;
-/// One of this many pings has the address of an absent machine. Its position changes with each burst, so that a socket
-/// that accepts only the first ones also receives it.
+/// One in this many pings has the address of an absent machine. Its position changes with each burst, so that a
+/// socket that accepts only the first pings of a burst also receives it.
 const ONE_OF: usize = BURST - 1;
 
 /// Sends as many pings to machine 2 as it can receive, with the addresses of machine 1 and of absent machines.
@@ -35,8 +35,8 @@ fn requested_absent_host(frame: &[u8]) -> Option<u8> {
     frame.get(41).copied().filter(|number| is_arp && *number >= ABSENT)
 }
 
-/// Answers to absent machines block a socket: it requests the hardware address of the first receiver until it is
-/// replaced. Between two polls of the peer, more datagrams arrive than it reads in one.
+/// Answers to absent machines block a socket, which requests the hardware address of the first receiver until it is
+/// replaced. Between two polls, more datagrams arrive than the peer reads in one poll.
 #[test]
 fn a_blocked_socket_is_replaced_during_a_flood() {
     run(async {

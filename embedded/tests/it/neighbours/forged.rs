@@ -9,7 +9,7 @@ use super::{ABSENT, echoing, ethernet, go_on_beside};
 use crate::raknet::silence::{forged_ping, forged_ping_v6, forged_salt, forged_salt_v6};
 use crate::support::{Net, PORT, Tested, join, run};
 
-/// Sends a request to machine 2 every `pause`, from one absent machine after the other.
+/// Sends a request to machine 2 every `pause`, from one absent machine after another.
 async fn forge(net: std::rc::Rc<Net>, pause: Duration, request: fn(u8, u8) -> Vec<u8>) {
     loop {
         for from in ABSENT..=u8::MAX - 1 {
@@ -26,7 +26,7 @@ fn a_server_goes_on_while_requests_are_forged<P: Tested>(pause: Duration, reques
         go_on_beside(&connection, forge(net.into(), pause, request)).await;
         let unsent = server.handle.unsent();
         assert!(unsent.unanswered + unsent.rate_limited > 0, "{unsent:?}");
-        assert_eq!(unsent.backed_off, 0, "of its connection");
+        assert_eq!(unsent.backed_off, 0, "no datagram of the connection was backed off");
     });
 }
 

@@ -1,4 +1,4 @@
-//! Network interfaces that send less than Ethernet, and paths that become narrower.
+//! Network interfaces with a smaller MTU than Ethernet, and paths with a decreasing MTU.
 
 use std::net::SocketAddr;
 
@@ -10,8 +10,8 @@ use rakwire_embassy::Connection;
 
 use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, ipv6, message, run};
 
-/// Returns the MTU of a connection after long messages have arrived on both sides. The interface of the client or the
-/// server sends IP packets of at most `interface` bytes.
+/// Returns the MTU of a connection after long messages have arrived on both sides. The interface of the client or of
+/// the server sends IP packets of at most `interface` bytes.
 async fn mtu_of_connection(interface: u16, client_is_narrow: bool, over_ipv6: bool) -> u16 {
     let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
     let client = machine(&mut net, 0, 0, client_is_narrow.then_some(interface));
@@ -20,19 +20,19 @@ async fn mtu_of_connection(interface: u16, client_is_narrow: bool, over_ipv6: bo
     let (here, there) = tokio::join!(client.handle.connect(address), server.handle.accept());
     let here = here.expect("a connection");
     exchange(&here, &there).await;
-    // All datagrams had arrived; those counted as lost were only late.
+    // All datagrams have arrived, so the datagrams counted as lost were only late.
     let lost = [&here, &there].map(|end| {
-        let stats = end.stats().expect("an open end");
+        let stats = end.stats().expect("an open connection");
         stats.datagrams_lost - stats.datagrams_late
     });
     assert_eq!(lost, [0; 2], "nothing is too long for the interface");
-    here.stats().expect("an open end").mtu
+    here.stats().expect("an open connection").mtu
 }
 
-/// Sends a message in each direction with parts as long as the MTU.
+/// Sends a message in each direction, in fragments as long as the MTU permits.
 async fn exchange(here: &Connection<'static, RakNet>, there: &Connection<'static, RakNet>) {
     for (from, to) in [(here, there), (there, here)] {
-        from.send(&message(7, 4_200), Delivery::RELIABLE_ORDERED).await.expect("an open end");
+        from.send(&message(7, 4_200), Delivery::RELIABLE_ORDERED).await.expect("an open connection");
         let received = to
             .recv()
             .await
@@ -63,7 +63,7 @@ fn a_connection_has_the_mtu_of_the_interface() {
     });
 }
 
-/// A tunnel comes into use behind the next router, of which the board is not notified.
+/// A tunnel comes into use behind the next router, and the board is not notified.
 #[test]
 fn messages_arrive_when_the_path_becomes_narrower() {
     run(async {
@@ -72,7 +72,8 @@ fn messages_arrive_when_the_path_becomes_narrower() {
             let mut net = Net::with_medium(wire.clone(), medium);
             let (client, server) = (machine(&mut net, 0, 0, None), machine(&mut net, PORT, 1, None));
             let (here, there) = connect(&client, &server).await;
-            let mtus = || [&here, &there].map(|end| usize::from(end.stats().expect("an open end").mtu));
+            let mtus =
+                || [&here, &there].map(|end| usize::from(end.stats().expect("an open connection").mtu));
             exchange(&here, &there).await;
             assert_eq!(mtus(), [1_492; 2]);
             wire.narrow(longest);
@@ -82,7 +83,7 @@ fn messages_arrive_when_the_path_becomes_narrower() {
     });
 }
 
-/// Other implementations send up to 1,492 bytes without counting headers, over interfaces with a larger MTU than
+/// Other implementations send datagrams of up to 1,492 bytes without headers, over interfaces with a larger MTU than
 /// Ethernet.
 #[test]
 fn datagrams_longer_than_the_local_maximum_are_read() {
@@ -99,7 +100,7 @@ fn datagrams_longer_than_the_local_maximum_are_read() {
         for length in 1_473..=1_492_u16 {
             let mut datagram = [0; 1_492];
             let mut writer = Writer::new(&mut datagram);
-            Offline::Request1 { protocol: 6, mtu: MAX_MTU }.write(&mut writer).expect("room");
+            Offline::Request1 { protocol: 6, mtu: MAX_MTU }.write(&mut writer).expect("enough space");
             let request = &datagram[..length.into()];
             socket.send_to(request, server.address).await.expect("the interface takes it");
             let mut answer = [0; 1_492];

@@ -16,7 +16,7 @@ fn a_read_message_frees_memory_for_the_answer() {
         for number in 0..5 {
             // More than a third of all memory in each direction.
             let sent = message(number, 19 * 64);
-            connection.send(&sent, Delivery::RELIABLE).await.expect("an open end");
+            connection.send(&sent, Delivery::RELIABLE).await.expect("an open connection");
             assert_eq!(bytes(&connection.recv().await.expect("an answer")), sent);
         }
     });
@@ -36,7 +36,7 @@ fn a_full_server_refuses_connections() {
 }
 
 #[test]
-fn both_ends_know_the_identity_of_the_other() {
+fn both_peers_know_the_identity_of_the_remote() {
     run(async {
         let (_client, _server, here, there) = connected::<RakNet>(Wire::losing(0)).await;
         assert_ne!(here.identity(), there.identity());
@@ -47,7 +47,7 @@ fn both_ends_know_the_identity_of_the_other() {
 }
 
 #[test]
-fn both_ends_receive_internal_addresses() {
+fn both_peers_receive_the_internal_addresses_of_the_remote() {
     run(async {
         let (client, server) = pair::<RakNet>(Wire::losing(0));
         let own = [([10, 0, 0, 7], PORT).into()];
@@ -67,10 +67,11 @@ fn receipts_report_the_outcome_of_messages() {
         tokio::task::spawn_local(async move { echo(server.handle.accept().await).await });
         let connection = client.handle.connect(server.address).await.expect("a connection");
         let delivery = Delivery::new(Reliability::ReliableOrderedWithReceipt);
-        let sent = connection.send(&message(1, 9), delivery).await.expect("an open end").expect("a receipt");
+        let sent =
+            connection.send(&message(1, 9), delivery).await.expect("an open connection").expect("a receipt");
         let (mut acknowledged, mut answered) = (0, 0);
         while acknowledged + answered < 2 {
-            match connection.next().await.expect("an open end") {
+            match connection.next().await.expect("an open connection") {
                 Event::Receipt { receipt, outcome } => {
                     assert_eq!((receipt, outcome), (sent, Outcome::Acknowledged));
                     acknowledged += 1;

@@ -56,7 +56,7 @@ fn messages_are_sealed_and_both_machines_are_identified() {
         assert_eq!(shown.data(), b"hall 3");
         tokio::task::spawn_local(echo(there));
         round_trips(&here, 50, 400).await;
-        here.send(&[0xFE; 2_000], Delivery::RELIABLE_ORDERED).await.expect("an open end");
+        here.send(&[0xFE; 2_000], Delivery::RELIABLE_ORDERED).await.expect("an open connection");
         assert_eq!(here.recv().await.expect("an answer").len(), 2_000);
         here.disconnect().await;
     });
@@ -76,7 +76,7 @@ fn a_server_with_a_different_key_is_rejected() {
     });
 }
 
-/// The board gets the time after its start. From then on, a token opens one connection.
+/// The board sets the time some time after its start. From then on, each token opens one connection.
 #[test]
 fn a_token_opens_one_connection_once_the_time_is_set() {
     const TODAY: u64 = 1_800_000_000;
@@ -101,7 +101,7 @@ fn a_token_opens_one_connection_once_the_time_is_set() {
         let options = ConnectOptions { password: &token, ..trusting(&server_key()) };
         let invalid = ConnectError::Failed(ConnectFailure::InvalidPassword);
         let early = client.handle.connect_with(server.address, &options).await;
-        assert_eq!(early.expect_err("it does not know the time"), invalid);
+        assert_eq!(early.expect_err("the server's time is not set"), invalid);
 
         server.handle.set_unix_time(TODAY);
         let (opened, accepted) =
@@ -109,10 +109,10 @@ fn a_token_opens_one_connection_once_the_time_is_set() {
         let opened = opened.expect("a connection");
         let shown = accepted.accepted_token().expect("a token");
         assert_eq!((shown.user_id, shown.user_data()), (42, &b"level 3"[..]));
-        assert_eq!(opened.accepted_token(), None, "a client is shown none");
+        assert_eq!(opened.accepted_token(), None, "only servers return token contents");
         opened.disconnect().await;
         assert_eq!(accepted.recv().await.map(|message| message.len()), None, "the client has gone");
         let again = client.handle.connect_with(server.address, &options).await;
-        assert_eq!(again.expect_err("it was used"), invalid);
+        assert_eq!(again.expect_err("the token was used"), invalid);
     });
 }

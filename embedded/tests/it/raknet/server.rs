@@ -22,7 +22,7 @@ fn a_password_admits_clients_that_send_it() {
         let failed = client.handle.connect(server.address).await.expect_err("no password");
         assert_eq!(failed, ConnectError::Failed(ConnectFailure::InvalidPassword));
         let options = ConnectOptions { password: b"friends", ..Default::default() };
-        // The last attempt is still being closed.
+        // The server is still closing the previous attempt.
         while client.handle.connect_with(server.address, &options).await.is_err() {
             tokio::task::yield_now().await;
         }
@@ -49,7 +49,7 @@ fn bans_end_when_removed_or_expired() {
             if !matches!(error, ConnectError::NotStarted(_)) {
                 break error;
             }
-            // The last connection is still being closed.
+            // The server is still closing the previous connection.
             tokio::task::yield_now().await;
         };
         assert_eq!(refused, ConnectError::Failed(ConnectFailure::Refused(Refusal::Banned)));
@@ -70,11 +70,11 @@ fn a_connection_is_found_by_the_guid_of_the_remote() {
         assert_eq!((here.guid(), there.guid()), (server.handle.guid(), client.handle.guid()));
         assert_eq!((client.handle.connections(), server.handle.connections()), (1, 1));
         assert!(server.handle.connection_of(Guid(1)).is_none());
-        let same = server.handle.connection_of(client.handle.guid()).expect("it is connected");
+        let same = server.handle.connection_of(client.handle.guid()).expect("a connected client");
         assert_eq!((same.id(), same.remote()), (there.id(), there.remote()));
         // `there` is a separate reference.
         drop(there);
-        here.send(&message(1, 9), Delivery::RELIABLE).await.expect("an open end");
+        here.send(&message(1, 9), Delivery::RELIABLE).await.expect("an open connection");
         assert!(same.recv().await.is_some());
         here.disconnect().await;
         assert!(same.recv().await.is_none());
@@ -88,7 +88,7 @@ fn a_connection_can_override_the_timeout() {
         let wire = Wire::losing(0);
         let (_client, _server, here, _there) = connected::<RakNet>(wire.clone()).await;
         wire.loss_percent.set(100);
-        here.send(&message(1, 9), Delivery::RELIABLE).await.expect("an open end");
+        here.send(&message(1, 9), Delivery::RELIABLE).await.expect("an open connection");
         assert_eq!(here.set_timeout(Duration::from_millis(50)), Ok(()));
         // The timeout of the configuration is longer than the test may take.
         assert!(here.recv().await.is_none());
@@ -113,7 +113,7 @@ fn a_server_reports_clients_that_return_no_cookie() {
         let mut writer = Writer::new(&mut datagram);
         let (security, guid) = (ClientSecurity::None, Guid(1));
         let request = Offline::Request2 { security, server: server.address, mtu: MAX_MTU, guid };
-        request.write(&mut writer).expect("room");
+        request.write(&mut writer).expect("enough space");
         assert_eq!(server.handle.advice(), None);
         socket.send_to(writer.finish(), server.address).await.expect("a way to it");
         until(|| server.handle.advice().is_some_and(|advice| advice.contains("cookie"))).await;

@@ -1,4 +1,4 @@
-//! Receivers that do not answer requests for their hardware address.
+//! Receivers that do not answer requests for their hardware addresses.
 
 use embassy_time::Duration;
 use rakwire::raknet::{Delivery, PingScope, RakNet};
@@ -8,7 +8,7 @@ use rakwire_embassy::raknet::{Connection, PingError};
 
 use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, ipv6, message, run};
 
-/// Longer than a socket may be blocked.
+/// A time limit longer than a socket may be blocked.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// The number of an address without a machine.
 const ABSENT: u8 = 99;
@@ -22,7 +22,7 @@ fn ethernet() -> (Net, Machine<RakNet>, Machine<RakNet>) {
 
 /// Sends one message and receives it.
 async fn say(number: u32, from: &Connection<'static>, to: &Connection<'static>) {
-    from.send(&message(number, 40), Delivery::RELIABLE_ORDERED).await.expect("an open end");
+    from.send(&message(number, 40), Delivery::RELIABLE_ORDERED).await.expect("an open connection");
     assert_eq!(bytes(&to.recv().await.expect("a message")), message(number, 40));
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn forged_salt(from: u8, to: u8) -> Vec<u8> {
 }
 
 fn forged_udp(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
-    // A checksum of 0 means none.
+    // A UDP checksum of 0 means that there is none.
     [ipv4_header(from, to, 17, 8 + payload.len()), udp_header(payload, [0, 0]), payload.to_vec()].concat()
 }
 
@@ -82,7 +82,7 @@ fn ping() -> Vec<u8> {
     let mut writer = Writer::new(&mut ping);
     Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(rakwire::raknet::Guid(1)) }
         .write(&mut writer)
-        .expect("room");
+        .expect("enough space");
     writer.finish().to_vec()
 }
 
@@ -114,7 +114,7 @@ fn a_forged_request_blocks_a_server_only_briefly() {
         // Waits until the answer is in the socket.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         say(2, &there, &here).await;
-        // The whole socket was blocked, not only one connection; now other clients also get answers again.
+        // Not only one connection but the whole socket was blocked. Other clients get answers again too.
         assert!(client.handle.ping(server.address, TIME_LIMIT).await.is_ok());
     });
 }

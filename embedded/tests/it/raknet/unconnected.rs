@@ -28,7 +28,10 @@ fn unconnected_peers_exchange_messages() {
         for number in 0..8 {
             assert!(!give_up(here.handle.send_out_of_band(there.address, &[number; 100])));
         }
-        assert!(give_up(here.handle.send_out_of_band(there.address, &[8; 100])), "eight wait to be sent");
+        assert!(
+            give_up(here.handle.send_out_of_band(there.address, &[8; 100])),
+            "eight messages are queued already"
+        );
         let mut buffer = [0; 100];
         for number in 0..8 {
             let message = there.handle.recv_unconnected().await;

@@ -232,7 +232,7 @@ pub struct ConnectionStats {
     pub messages_dropped: u64,
 }
 
-/// Bytes charged for each message in addition to its payload, so that empty messages cannot fill the memory either.
+/// Bytes charged for each message in addition to its payload, so that empty messages cannot exhaust the memory.
 const CHARGE: usize = 64;
 /// Maximum number of bytes read by one system call. Without framing, the bytes of one call form a message.
 pub(super) const READ_BUFFER: usize = 16 << 10;

@@ -263,7 +263,7 @@ impl Endpoint {
 pub struct Broadcast {
     /// Number of connections that the message was sent to.
     pub sent: usize,
-    /// Peers that were not sent the message, most often because their send queue is full
+    /// Peers that did not get the message, most often because the send queue of their connection is full
     /// ([`SendError::QuotaExceeded`]).
     pub refused: Vec<(SocketAddr, SendError)>,
 }

@@ -383,7 +383,7 @@ mod tests {
             (["2001:db8::1", "2001:db8:0:1::1", "2001:db8:0:2::1"], "2001:db8:1::1"),
         ] {
             let [first, second, third] = members;
-            let kept = [first, second].map(|ip| places.take(client(ip)).expect("a place"));
+            let kept = [first, second].map(|ip| places.take(client(ip)).expect("a free slot"));
             assert_eq!(places.take(client(third)).err(), Some(NoPlace::FullForNetwork), "{third}");
             assert!(places.take(client(other)).is_ok());
             drop(kept);
@@ -395,9 +395,9 @@ mod tests {
     #[test]
     fn default_limits_leave_slots_for_other_addresses_and_networks() {
         let places = places(16, None, None);
-        let taken: Vec<_> = (0..12).map(|_| places.take(client("192.0.2.1")).expect("a place")).collect();
+        let taken: Vec<_> = (0..12).map(|_| places.take(client("192.0.2.1")).expect("a free slot")).collect();
         assert_eq!(places.take(client("192.0.2.1")).err(), Some(NoPlace::FullForAddress));
-        let neighbours = ["192.0.2.2", "192.0.2.3"].map(|ip| places.take(client(ip)).expect("a place"));
+        let neighbours = ["192.0.2.2", "192.0.2.3"].map(|ip| places.take(client(ip)).expect("a free slot"));
         assert_eq!(places.take(client("192.0.2.4")).err(), Some(NoPlace::FullForNetwork));
         assert!(places.take(client("198.51.100.1")).is_ok());
         drop((taken, neighbours));
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn all_addresses_together_stay_within_max_incoming() {
         let places = places(2, None, None);
-        let kept = ["192.0.2.1", "192.0.2.2"].map(|ip| places.take(client(ip)).expect("a place"));
+        let kept = ["192.0.2.1", "192.0.2.2"].map(|ip| places.take(client(ip)).expect("a free slot"));
         assert_eq!(places.take(client("192.0.2.3")).err(), Some(NoPlace::Full));
         assert_eq!((places.taken(), places.entries()), (2, (2, 1)));
         drop(kept);

@@ -17,8 +17,8 @@ use super::options::Framing;
 /// The id of the connection in the plugin.
 const ID: ConnectionId = ConnectionId::without_peer(0);
 
-/// Pause before a plugin is called again that could not send everything, most often because the send queue was full.
-/// Without the pause, each received message would make the plugin retry.
+/// Pause before a plugin that could not send everything is called again; usually the send queue was full. Without the
+/// pause, each received message would make the plugin retry.
 const RETRY: Duration = Duration::from_millis(5);
 
 /// The connection has the framing [`Framing::Stream`], and therefore no messages for a plugin.

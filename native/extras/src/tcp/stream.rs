@@ -56,7 +56,7 @@ pub enum ConnectFailure {
 /// a system does not support are ignored: the connection works without them.
 pub(super) fn configure(stream: &TcpStream, timeout: Duration) {
     let _ = stream.set_nodelay(true);
-    // Probes are sent after half of the time, and twice more in the other half.
+    // The first probe is sent after half of the timeout, and two more in the other half.
     let keepalive = TcpKeepalive::new()
         .with_time((timeout / 2).max(MIN_PROBE))
         .with_interval((timeout / 4).max(MIN_PROBE));
@@ -139,7 +139,7 @@ async fn run(
     }
 }
 
-/// Completes when a connection without a first message must be closed.
+/// Completes when the first message of the peer is overdue.
 async fn first_message_deadline(limit: Duration, shared: &Shared) {
     sleep(limit).await;
     let stats = shared.counters.read();

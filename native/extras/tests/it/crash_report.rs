@@ -80,7 +80,7 @@ fn a_report_contains_the_panic_its_location_and_notes() {
     }
     reports.mark_as_sent(path).expect("a file");
     assert!(reports_of(&reports, "teller").is_empty());
-    assert!(reports.mark_as_sent(path).is_err(), "it has been renamed");
+    assert!(reports.mark_as_sent(path).is_err(), "the report has been renamed");
 }
 
 /// A fault that players can repeat must not fill the disk.

@@ -1,4 +1,4 @@
-//! Tests of connections over TCP, port mappings, logs and crash reports, over loopback.
+//! Connections over TCP, port mappings, SQLite logs and crash reports, over loopback.
 
 mod crash_report;
 mod port_mapping;

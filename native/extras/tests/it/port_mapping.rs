@@ -105,7 +105,7 @@ async fn a_port_is_mapped_by_pcp_renewed_and_removed() {
     hear(&mut lifetimes, 7_200).await;
     // The router grants one second.
     hear(&mut lifetimes, 1).await;
-    let stats = timeout(DEADLINE, mapping.close()).await.expect("an end in time");
+    let stats = timeout(DEADLINE, mapping.close()).await.expect("a result before the timeout");
     assert!(stats.granted >= 2 && stats.failed == 0, "{stats:?}");
     assert_eq!(stats.removed, 1);
     hear(&mut lifetimes, 0).await;
@@ -169,7 +169,7 @@ async fn an_unresponsive_router_times_out() {
     while mapping.stats().failed < 2 {
         tokio::task::yield_now().await;
     }
-    let stats = timeout(DEADLINE, mapping.close()).await.expect("an end in time");
+    let stats = timeout(DEADLINE, mapping.close()).await.expect("a result before the timeout");
     assert_eq!((stats.granted, stats.removed), (0, 0));
 }
 
@@ -286,7 +286,7 @@ async fn a_port_is_mapped_by_upnp_alone() {
     let mut mapping = PortMapping::start(local(), options);
     let outside = SocketAddr::from((OUTSIDE, 19_132));
     assert_eq!(granted(&mut mapping).await, Ok((outside, MappingProtocol::Upnp)));
-    let stats = timeout(DEADLINE, mapping.close()).await.expect("an end in time");
+    let stats = timeout(DEADLINE, mapping.close()).await.expect("a result before the timeout");
     assert_eq!((stats.granted, stats.removed), (1, 1));
     let mut heard = Vec::new();
     while let Ok(request) = requests.try_recv() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Longer than any step here takes on the slowest machine.
+/// A timeout longer than any step of these tests takes on a slow machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Waits until `condition` holds.
@@ -12,5 +12,5 @@ pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("{what} never happened"));
+    tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("timed out waiting until {what}"));
 }

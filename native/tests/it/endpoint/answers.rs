@@ -11,13 +11,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::subject::{Subject, client, message, receive, server, until};
 
-/// Maximum time until a reply that was sent inline arrives.
+/// Maximum time until an inline reply arrives.
 const AT_ONCE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 100;
 const ANSWERS: [usize; 3] = [100, 101, 102];
 
-/// Starts a client with its own runtime. It sends a request for each permission, and reports the lengths of the
-/// replies.
+/// Starts a client in a runtime of its own. The client sends a request for each permission that it receives, and
+/// reports the lengths of the replies.
 fn ask<P: Subject>(server: SocketAddr, mut may_request: UnboundedReceiver<()>) -> Mutex<Receiver<usize>> {
     let (reply_lengths, answers) = channel();
     std::thread::spawn(move || {
@@ -35,7 +35,8 @@ fn ask<P: Subject>(server: SocketAddr, mut may_request: UnboundedReceiver<()>) -
     Mutex::new(answers)
 }
 
-/// The test occupies the only thread of the server's runtime while it waits for the client.
+/// While the test waits for the client, it occupies the only thread of the server's runtime, so the driver cannot
+/// run.
 async fn a_reply_is_sent_without_the_driver<P: Subject>() {
     let server = server::<P>(|_| {}).await;
     let (go, may_request) = unbounded_channel();
@@ -47,12 +48,12 @@ async fn a_reply_is_sent_without_the_driver<P: Subject>() {
         receive(&connection).await;
         let before = server.stats().peer.datagrams_sent;
         for length in ANSWERS {
-            connection.try_send(&message(length, 0), P::RELIABLE).expect("room for a message");
+            connection.try_send(&message(length, 0), P::RELIABLE).expect("space for a message");
         }
         let sent = server.stats().peer.datagrams_sent - before;
         assert!(sent <= 2, "an acknowledgement and a message");
         let mut others = ANSWERS.len();
-        // A request may arrive with other datagrams, and the datagram sent inline is not always the reply.
+        // A request may arrive together with other datagrams, and the datagram sent inline is not always the reply.
         if sent > 0 && answers.lock().expect("no panic").recv_timeout(AT_ONCE) == Ok(ANSWERS[0]) {
             others -= 1;
             direct += 1;
@@ -66,12 +67,12 @@ async fn a_reply_is_sent_without_the_driver<P: Subject>() {
 
 #[tokio::test]
 async fn a_raknet_reply_is_sent_without_the_driver() {
-    // The future of `block_on` would run after the driver.
+    // `block_on` polls its own future after the driver, so the test runs in a spawned task.
     tokio::spawn(a_reply_is_sent_without_the_driver::<RakNet>()).await.expect("no panic");
 }
 
 #[tokio::test]
 async fn a_game_protocol_reply_is_sent_without_the_driver() {
-    // The future of `block_on` would run after the driver.
+    // `block_on` polls its own future after the driver, so the test runs in a spawned task.
     tokio::spawn(a_reply_is_sent_without_the_driver::<GameProtocol>()).await.expect("no panic");
 }

@@ -1,4 +1,4 @@
-//! Connections that use all available memory neither delay other connections nor cause spurious wakes.
+//! Connections that use up the memory neither delay other connections nor cause spurious wakes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,8 +17,8 @@ by_both_protocols!(
     a_blocked_send_fails_when_its_connection_closes,
 );
 
-/// The address of clients that vanish. Later clients use another address, so that none of them gets the address and
-/// port of a vanished client.
+/// The address of the clients that vanish. Later clients use another address, so that none of them gets the address
+/// and port of a vanished client.
 const GONE: &str = "127.0.0.2:0";
 
 /// Connects `count` clients that stop responding, and returns the server's connections to them.
@@ -30,8 +30,8 @@ async fn vanished<P: Subject>(server: &Endpoint<P>, count: usize) -> Vec<Connect
     while accepted.len() < count {
         accepted.push(server.accept().await.expect("a connection"));
     }
-    ready.1.await.expect("all are connected");
-    go.0.send(()).expect("it waits");
+    ready.1.await.expect("timed out waiting for all clients");
+    go.0.send(()).expect("a deadline");
     tokio::task::spawn_blocking(move || thread.join().expect("no panic")).await.expect("no panic");
     accepted
 }
@@ -53,16 +53,16 @@ fn connect_and_vanish<P: Subject>(
             clients.push((endpoint, connection));
         }
         let _ = ready.send(());
-        // The client's last handshake message has yet to be sent.
+        // The last handshake message of the client has not been sent yet.
         go.await.expect("the test says when");
         clients
     });
-    // Dropping the runtime drops the tasks and then the sockets, so no disconnect is sent.
+    // Dropping the runtime drops the tasks before the sockets, so no disconnect is sent.
     drop(runtime);
     drop(clients);
 }
 
-/// Binds a server that keeps silent clients for the whole test.
+/// Binds a server with an idle timeout that exceeds the duration of the test.
 async fn patient_server<P: Subject>() -> Endpoint<P> {
     server::<P>(|options| {
         P::set_timeout(&mut options.config, Duration::from_secs(300));
@@ -96,8 +96,9 @@ async fn two_vanished_clients_do_not_block_sends_to_a_third<P: Subject>() {
         assert_eq!(receive(&here).await.bytes, message(10_000, number));
         here.send(&message(1, 0), P::RELIABLE).await.expect("an open connection");
         receive(&there).await;
-        // The acknowledgement may come after the reply.
-        until("it was acknowledged", || there.stats().is_some_and(|stats| !P::is_waiting(&stats))).await;
+        // The acknowledgement may arrive after the reply.
+        until("the message is acknowledged", || there.stats().is_some_and(|stats| !P::is_waiting(&stats)))
+            .await;
     }
 }
 
@@ -121,7 +122,7 @@ async fn players_exchange_messages_while_others_vanish_or_are_not_read<P: Subjec
         tokio::spawn(echo(here));
         players.push(tokio::spawn(async move {
             for round in 0..20 {
-                there.try_send(&message(100, number + round), P::RELIABLE).expect("room");
+                there.try_send(&message(100, number + round), P::RELIABLE).expect("enough space");
                 assert_eq!(receive(&there).await.bytes, message(100, number + round));
             }
             client
@@ -146,17 +147,18 @@ async fn messages_do_not_wake_blocked_senders_of_other_connections<P: Subject>()
     let turn = async |number| {
         there.send(&message(100, number), P::RELIABLE).await.expect("an open connection");
         assert_eq!(receive(&there).await.bytes, message(100, number));
-        // The acknowledgement may arrive after the reply, and until then the next message would have to wait for
+        // The acknowledgement may arrive after the reply. Before it arrives, the next message would have to wait for
         // memory.
-        until("it was acknowledged", || there.stats().is_some_and(|stats| !P::is_waiting(&stats))).await;
+        until("the message is acknowledged", || there.stats().is_some_and(|stats| !P::is_waiting(&stats)))
+            .await;
     };
     turn(0).await;
     let before = server.stats().sender_wakes;
     for number in 0..200 {
         turn(number).await;
     }
-    // Waking a sender per message would exceed this limit. Some wakes are expected: the end of a vanished client's
-    // handshake frees memory for its senders, and so do lost path probes, of which there are more in a slower test.
+    // A wake per message would exceed this limit. Some wakes are expected: memory is freed when the handshake of a
+    // vanished client ends, and when path probes are lost, which happens more often in a slow test.
     let wakes = server.stats().sender_wakes - before;
     assert!(wakes < 100, "{wakes} of 200");
     senders.iter().for_each(tokio::task::JoinHandle::abort);
@@ -171,7 +173,7 @@ async fn each_blocked_sender_is_woken_when_its_connection_has_memory<P: Subject>
     .await;
     let (here, there) = join(&client, &server).await;
     let here = std::sync::Arc::new(here);
-    // Several tasks wait for one connection; one of them stops waiting.
+    // Several tasks wait to send on one connection, and one of them stops waiting.
     let given_up = {
         let here = std::sync::Arc::clone(&here);
         tokio::spawn(async move { while here.send(&message(400, 0), P::UNRELIABLE).await.is_ok() {} })
@@ -206,7 +208,7 @@ async fn a_blocked_send_fails_when_its_connection_closes<P: Subject>() {
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(!sender.is_finished());
     let ending = tokio::spawn(async move { connection.disconnect().await });
-    let sent = tokio::time::timeout(crate::support::DEADLINE, sender).await.expect("in time");
+    let sent = tokio::time::timeout(crate::support::DEADLINE, sender).await.expect("before the timeout");
     assert_eq!(sent.expect("no panic"), Err(SendError::NotConnected));
     ending.abort();
 }

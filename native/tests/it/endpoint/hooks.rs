@@ -1,4 +1,4 @@
-//! Hooks between an endpoint and its protocol.
+//! Hooks of endpoints.
 
 use std::net::SocketAddr;
 
@@ -112,13 +112,13 @@ async fn a_shared_hook_is_changed_at_run_time<P: Subject>() {
     assert_eq!(receive(&there).await.bytes, b"\x90one");
     muted.with(|muted| muted.id = Some(there.id()));
     here.send(b"\x90two", P::RELIABLE).await.expect("an open connection");
-    until("a dropped message", || muted.with(|muted| muted.dropped == 1)).await;
+    until("a message is dropped", || muted.with(|muted| muted.dropped == 1)).await;
     muted.with(|muted| muted.id = None);
     here.send(b"\x90three", P::RELIABLE).await.expect("an open connection");
     assert_eq!(receive(&there).await.bytes, b"\x90three");
 }
 
-/// A plugin that greets each new connection, and reports received greetings to the application.
+/// A plugin that greets each new connection, and reports each received greeting to the application.
 #[derive(Default)]
 pub(crate) struct Greeter {
     ungreeted: Vec<ConnectionId>,
@@ -174,7 +174,7 @@ async fn a_plugin_is_attached_at_run_time<P: Subject>() {
     let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");
     let client = client::<P>(|_| {}).await;
     let (here, there) = join(&client, &server).await;
-    let key = host.with(|host| host.attach::<P>(Greeter::default())).expect("room");
+    let key = host.with(|host| host.attach::<P>(Greeter::default())).expect("a free slot");
     server.wake();
     assert_eq!(receive(&here).await.bytes, b"\x85hello");
     here.send(b"\x85hello", P::RELIABLE).await.expect("an open connection");
@@ -184,7 +184,7 @@ async fn a_plugin_is_attached_at_run_time<P: Subject>() {
     assert_eq!(receive(&there).await.bytes, b"\x85hello");
 }
 
-/// Returns the panic text of `act`.
+/// Returns the message of the panic that `act` causes.
 fn panic_of(act: impl FnOnce()) -> String {
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).expect_err("a panic");
     let text = panic.downcast_ref::<String>().cloned();
@@ -214,7 +214,7 @@ async fn using_a_connection_inside_shared_hook_with_panics<P: Subject>() {
     assert_eq!(receive(&here).await.bytes, b"\x90still here");
 }
 
-/// Sends on its own endpoint from inside its method.
+/// A hook that sends on its own endpoint from inside a method.
 struct Reentrant<P: Protocol> {
     connection: Option<rakwire_native::endpoint::Connection<P>>,
     panics: std::sync::mpsc::Sender<String>,
@@ -245,7 +245,7 @@ async fn using_a_connection_inside_its_own_hook_panics<P: Subject>() {
     assert!(text.contains("inside a method of its own hook"), "{text}");
 }
 
-/// Uses itself inside its method, which would deadlock on an ordinary lock.
+/// A hook that accesses itself from inside a method; an ordinary lock would deadlock.
 struct Recursive {
     itself: Option<SharedHook<Self>>,
     panics: std::sync::mpsc::Sender<String>,
@@ -276,7 +276,7 @@ async fn using_a_shared_hook_inside_its_own_method_panics<P: Subject>() {
     recursive.with(|recursive| recursive.itself = None);
 }
 
-/// Panics on one message, and in the next call of `update`.
+/// A hook that panics on one message, and in the next call of `update`.
 #[derive(Default)]
 struct Faulty {
     has_failed: bool,

@@ -1,4 +1,4 @@
-//! Admission of clients by the application.
+//! The application decides which clients to admit.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn no_client_is_admitted_before_the_application_decides<P: Subject>() {
     assert_eq!(receive(&there).await.bytes, message(10, 0));
 }
 
-/// Waits for the refusal. A Game Protocol client may consider itself connected before it receives the refusal.
+/// Waits until the client receives the refusal. A Game Protocol client may consider itself connected before that.
 async fn learns_that_it_is_refused<P: Subject>(client: &Endpoint<P>, server: &Endpoint<P>) {
     match client.connect(server.local_addr()).await {
         Err(error) => assert_ne!(error, ConnectError::Failed(P::NO_ANSWER)),
@@ -63,7 +63,7 @@ async fn a_refused_client_is_notified<P: Subject>() {
         };
         let learns = tokio::time::timeout(DEADLINE, learns_that_it_is_refused(&client, &server));
         tokio::select! {
-            learnt = learns => learnt.expect("the end in time"),
+            learnt = learns => learnt.expect("a result before the timeout"),
             () = decide_each => panic!("the endpoint is closed"),
         }
     }
@@ -81,11 +81,11 @@ async fn an_ignored_client_gets_no_reply<P: Subject>() {
     match client.connect(server.local_addr()).await {
         Err(error) => assert_eq!(error, ConnectError::Failed(P::STUCK)),
         Ok(connection) => {
-            // A Game Protocol client considers itself connected when it has received the challenge.
+            // A Game Protocol client considers itself connected once it has received the challenge.
             let sent = connection.send(&message(10, 0), P::RELIABLE).await;
             assert!(matches!(sent, Ok(_) | Err(SendError::NotConnected)), "{sent:?}");
             let end = tokio::time::timeout(DEADLINE, connection.closed()).await;
-            assert_eq!(end.expect("the end in time"), P::LOST);
+            assert_eq!(end.expect("a result before the timeout"), P::LOST);
         }
     }
     assert_eq!(server.stats().connections, 0);
@@ -100,7 +100,7 @@ async fn clients_beyond_the_backlog_are_dropped<P: Subject>() {
     let first = tokio::spawn(async move { one.connect(address).await });
     let incoming = server.incoming().await.expect("the first");
     let second = tokio::spawn(async move { two.connect(address).await });
-    until("the second finds no place", || server.stats().backlog_full > 0).await;
+    until("the backlog rejects the second connection", || server.stats().backlog_full > 0).await;
     incoming.accept();
     let there = server.accept().await.expect("the first");
     let here = first.await.expect("no panic").expect("a connection");

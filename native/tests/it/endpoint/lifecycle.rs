@@ -29,13 +29,13 @@ by_both_protocols!(
     closing_an_endpoint_delivers_messages_and_frees_the_address,
     closing_an_endpoint_ends_all_its_connections,
     clients_beyond_the_accept_queue_are_refused,
-    the_last_handle_of_a_connection_closes_it,
-    the_last_handle_of_an_endpoint_stops_accepting,
+    dropping_the_last_handle_of_a_connection_closes_it,
+    dropping_the_last_handle_of_an_endpoint_stops_accepting,
     all_tasks_waiting_for_the_disconnect_get_the_reason,
     non_blocking_calls_return_what_has_arrived,
 );
 
-/// Sets a close timeout that is longer than any peer takes to acknowledge everything.
+/// Sets a close timeout that exceeds the time in which any peer acknowledges everything.
 fn until_all_is_acknowledged<P: Subject>(options: &mut Options<P>) {
     P::set_close_timeout(&mut options.config, DEADLINE);
 }
@@ -70,7 +70,7 @@ async fn a_final_message_arrives_before_the_disconnect<P: Subject>() {
     assert!(here.recv().await.is_none());
     assert_eq!(here.closed_reason(), Some(P::REMOTE));
 
-    // The connection is closed even if the message cannot be sent.
+    // If the message cannot be sent, the connection is closed nevertheless.
     let (here, there) = join(&client, &server).await;
     let empty = there.disconnect_with(&[], P::RELIABLE).await;
     assert_eq!(empty, Err(SendError::Empty));
@@ -79,7 +79,7 @@ async fn a_final_message_arrives_before_the_disconnect<P: Subject>() {
     assert_eq!(there.disconnect_with(b"\x90", P::RELIABLE).await, Err(SendError::NotConnected));
 }
 
-/// The round-trip time is at least the latency of the network.
+/// The round-trip time is at least the simulated latency.
 async fn the_round_trip_time_is_available_until_the_disconnect<P: Subject>() {
     let latency = Duration::from_millis(20);
     let slow =
@@ -101,7 +101,9 @@ async fn dropping_a_connection_disconnects_the_peer<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     drop(here);
-    assert!(tokio::time::timeout(DEADLINE, there.recv()).await.expect("the end in time").is_none());
+    assert!(
+        tokio::time::timeout(DEADLINE, there.recv()).await.expect("a result before the timeout").is_none()
+    );
     assert_eq!(there.closed_reason(), Some(P::REMOTE));
 }
 
@@ -115,13 +117,13 @@ async fn a_connection_outlives_its_endpoint<P: Subject>() {
     assert!(here.recv().await.is_none());
 }
 
-/// The peer vanishes without a disconnect: its runtime stops.
+/// The peer vanishes without a disconnect when its runtime stops.
 fn a_vanished_peer_is_lost<P: Subject>() {
     let runtime = || {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
     };
     let (mine, theirs) = (runtime(), runtime());
-    // Long enough for a handshake on a slow machine.
+    // The timeout is long enough for a handshake on a slow machine.
     let timeout = Duration::from_secs(5);
     let server =
         mine.block_on(server(|options: &mut Options<P>| P::set_timeout(&mut options.config, timeout)));
@@ -137,7 +139,7 @@ fn a_vanished_peer_is_lost<P: Subject>() {
         let there = there.expect("an open endpoint");
         theirs.shutdown_background();
         let end = tokio::time::timeout(DEADLINE, there.recv()).await;
-        assert!(end.expect("the end in time").is_none());
+        assert!(end.expect("a result before the timeout").is_none());
         assert_eq!(there.closed_reason(), Some(P::LOST));
     });
     drop((connection, vanishing));
@@ -153,7 +155,7 @@ fn a_silent_game_protocol_peer_is_lost() {
     a_vanished_peer_is_lost::<GameProtocol>();
 }
 
-/// Binds a client that stops waiting for an unresponsive server after a short time.
+/// Binds a client with a short connection timeout.
 async fn impatient<P: Subject>() -> Endpoint<P> {
     client(|options| P::set_timeout(&mut options.config, Duration::from_millis(300))).await
 }
@@ -189,7 +191,7 @@ async fn dropping_connect_cancels_the_attempt<P: Subject>() {
     let client = client::<P>(|_| {}).await;
     let given_up = tokio::time::timeout(Duration::from_millis(20), client.connect(silent)).await;
     assert!(given_up.is_err());
-    until("nothing is left of the attempt", || client.stats().connections == 0).await;
+    until("the attempt has ended", || client.stats().connections == 0).await;
 }
 
 async fn closing_an_endpoint_delivers_messages_and_frees_the_address<P: Subject>() {
@@ -197,12 +199,12 @@ async fn closing_an_endpoint_delivers_messages_and_frees_the_address<P: Subject>
     let client = client::<P>(|_| {}).await;
     let address = server.local_addr();
     let (here, there) = join(&client, &server).await;
-    // A connection that is never accepted is closed, too.
+    // A connection that the application never accepts is closed too.
     let unaccepted = super::subject::client::<P>(|_| {}).await;
     let waiting = unaccepted.connect(address).await.expect("a connection");
-    // The server considers the connection open once everything that its client sent has been acknowledged.
+    // Once everything that the client sent is acknowledged, the server considers the connection open.
     waiting.send(&message(16, 0), P::RELIABLE).await.expect("an open connection");
-    until("all was acknowledged", || has_no_messages(&unaccepted)).await;
+    until("everything is acknowledged", || has_no_messages(&unaccepted)).await;
     there.send(&message(P::LARGE, 0), P::RELIABLE).await.expect("an open connection");
 
     let accepting = Arc::clone(&server);
@@ -246,7 +248,7 @@ async fn closing_an_endpoint_ends_all_its_connections<P: Subject>() {
     assert!(server.accept().await.is_none());
 }
 
-async fn the_last_handle_of_a_connection_closes_it<P: Subject>() {
+async fn dropping_the_last_handle_of_a_connection_closes_it<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     let other = here.clone();
@@ -256,10 +258,10 @@ async fn the_last_handle_of_a_connection_closes_it<P: Subject>() {
     assert_eq!(other.closed_reason(), None);
     drop(other);
     let end = tokio::time::timeout(DEADLINE, there.closed()).await;
-    assert_eq!(end.expect("the end in time"), P::REMOTE);
+    assert_eq!(end.expect("a result before the timeout"), P::REMOTE);
 }
 
-async fn the_last_handle_of_an_endpoint_stops_accepting<P: Subject>() {
+async fn dropping_the_last_handle_of_an_endpoint_stops_accepting<P: Subject>() {
     let server = server::<P>(|_| {}).await;
     let address = server.local_addr();
     let other = server.clone();
@@ -269,7 +271,7 @@ async fn the_last_handle_of_an_endpoint_stops_accepting<P: Subject>() {
     drop(other);
     here.disconnect().await;
     there.closed().await;
-    // The socket is closed by now, or soon. Reserve its port, so that the client's address is unused.
+    // The socket is closed by now, or soon. Reserving its port keeps other sockets away from the client's address.
     let mut reserved = None;
     until("the port is free", || {
         reserved = UdpSocket::bind(address).ok();
@@ -289,7 +291,7 @@ async fn all_tasks_waiting_for_the_disconnect_get_the_reason<P: Subject>() {
     let (one, two) = (there.clone(), there.clone());
     let watch = async { tokio::join!(one.closed(), two.closed()) };
     let given_up = tokio::time::timeout(Duration::ZERO, there.closed()).await;
-    assert!(given_up.is_err(), "it is open");
+    assert!(given_up.is_err(), "the connection is open");
     here.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
     let (ends, ()) = tokio::join!(watch, here.disconnect());
     assert_eq!(ends, (P::REMOTE, P::REMOTE));
@@ -310,14 +312,14 @@ async fn non_blocking_calls_return_what_has_arrived<P: Subject>() {
         accepted.is_some()
     })
     .await;
-    let there = accepted.expect("it is there");
+    let there = accepted.expect("it exists");
     let mut received = None;
     until("the message is there", || {
         received = there.try_recv().ok();
         received.is_some()
     })
     .await;
-    assert_eq!(received.expect("it is there").bytes, message(10, 0));
+    assert_eq!(received.expect("it exists").bytes, message(10, 0));
     assert_eq!(there.try_recv(), Err(TryRecvError::Empty));
     server.close().await;
     assert_eq!(server.try_accept().err(), Some(TryAcceptError::Closed));
@@ -327,13 +329,13 @@ async fn clients_beyond_the_accept_queue_are_refused<P: Subject>() {
     let server = server::<P>(|options| options.backlog = 1).await;
     let (one, two) = (client::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let first = one.connect(server.local_addr()).await.expect("a connection");
-    // The first one is in the queue once everything that it sent has been acknowledged.
+    // Once everything that the first client sent is acknowledged, its connection is in the accept queue.
     first.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
-    until("all was acknowledged", || has_no_messages(&one)).await;
+    until("everything is acknowledged", || has_no_messages(&one)).await;
     match two.connect(server.local_addr()).await {
         Ok(second) => {
             let end = tokio::time::timeout(DEADLINE, second.recv()).await;
-            assert!(end.expect("the end in time").is_none());
+            assert!(end.expect("a result before the timeout").is_none());
         }
         Err(error) => assert_ne!(error, ConnectError::Failed(P::NO_ANSWER)),
     }

@@ -85,8 +85,8 @@ async fn many_connections_exchange_messages_at_once<P: Subject>() {
     assert!(has_no_messages(&server));
 }
 
-/// Handshakes are handled later than other datagrams. A datagram that follows one must be queued behind it, or an
-/// unreliable message would be lost.
+/// The endpoint handles handshake datagrams later than others. A datagram that follows one must be queued behind it;
+/// otherwise an unreliable message would be lost.
 async fn a_message_right_after_the_handshake_arrives<P: Subject>() {
     let server = server::<P>(|_| {}).await;
     for number in 0..20 {
@@ -117,10 +117,10 @@ async fn a_slow_reader_loses_no_message_and_blocks_no_other_connection<P: Subjec
     });
     until("the queue is full", || server.stats().receive_queue_full > 0).await;
     assert!(!sender.is_finished(), "3 MB exceed all queues");
-    // The first connection is not read; the second one works.
+    // The application does not read the first connection. The second one works.
     quick.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
     receive(&quick_reader).await;
-    // The paused connection can still send, too.
+    // The paused connection can still send.
     reader.send(&message(10, 1), P::RELIABLE).await.expect("an open connection");
 
     receive_all(&reader, 1_000, MESSAGES).await;
@@ -135,7 +135,7 @@ async fn reliable_messages_survive_an_application_that_does_not_read<P: Subject>
     for number in 0..300 {
         here.send(&numbered(200, number), P::RELIABLE).await.expect("an open connection");
     }
-    until("something is kept from the application", || server.stats().receive_queue_full > 0).await;
+    until("a datagram is refused", || server.stats().receive_queue_full > 0).await;
     receive_all(&there, 200, 300).await;
 }
 
@@ -175,7 +175,7 @@ async fn send_vec_waits_until_the_memory_has_space<P: Subject>() {
         sent == Err(SendError::QuotaExceeded)
     })
     .await;
-    assert!(refused == message(LENGTH, 0), "it stays with the application");
+    assert!(refused == message(LENGTH, 0), "the message stays with the caller");
     let sender = tokio::spawn(async move {
         for number in 1..=MESSAGES {
             here.send_vec(message(LENGTH, number), P::RELIABLE).await.expect("an open connection");

@@ -10,8 +10,8 @@ use rakwire::raknet::RakNet;
 
 use super::subject::{Subject, client, join, message, receive, server, until};
 
-/// Recorded values, by name and labels as in `name{label=value}`. A snapshot contains changes since the last one, even
-/// for gauges.
+/// Recorded values, keyed by name and labels as in `name{label=value}`. A snapshot contains the changes since the
+/// last snapshot, even for gauges.
 struct Recorded {
     snapshotter: Snapshotter,
     values: BTreeMap<String, (Option<Unit>, f64)>,
@@ -34,14 +34,14 @@ impl Recorded {
         }
     }
 
-    /// Returns the value for the protocol and these labels.
+    /// Returns the value of a metric with the label of the protocol and these labels.
     fn value<P: Subject>(&self, name: &str, labels: &str) -> f64 {
         let name = format!("{name}{{protocol={}{labels}}}", P::NAME);
         self.values.get(&name).unwrap_or_else(|| panic!("no {name} in {:#?}", self.values)).1
     }
 }
 
-/// Runs everything on this thread, because the recorder is local to it.
+/// Runs everything on this thread, because the recorder is set for this thread only.
 fn record<P: Subject>() {
     let recorder = DebuggingRecorder::new();
     let recorded = Recorded { snapshotter: recorder.snapshotter(), values: BTreeMap::new() };
@@ -69,7 +69,7 @@ async fn play<P: Subject>(mut recorded: Recorded) {
     let unconnected = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     unconnected.send_to(&[1], server.local_addr()).expect("a server");
     // Running endpoints report periodically.
-    until("the recorder has counted the junk", || {
+    until("the recorder has counted the malformed datagrams", || {
         recorded.update();
         recorded.value::<P>("rakwire_dropped_total", ",reason=TooShort") > 0.0
     })
@@ -81,7 +81,7 @@ async fn play<P: Subject>(mut recorded: Recorded) {
     there.closed().await;
     let stats = [client.stats(), server.stats()];
     tokio::join!(client.close(), server.close());
-    // Endpoints report the remaining changes when they are dropped.
+    // An endpoint reports its remaining changes when it is dropped.
     recorded.update();
     let total = |count: fn(&rakwire_native::endpoint::EndpointStats<P>) -> u64| {
         stats.iter().map(|stats| count(stats) as f64).sum::<f64>()

@@ -20,7 +20,7 @@ pub(crate) mod subject;
 mod unreachable;
 
 /// Generates four tests from each function that is generic over the protocol: with each protocol, on a multi-threaded
-/// and on a single-threaded runtime. On the latter, the driver's tasks run in the order in which they are woken.
+/// and on a single-threaded runtime. On a single-threaded runtime, tasks run in the order in which they are woken.
 macro_rules! by_both_protocols {
     ($($test:ident),+ $(,)?) => {
         mod raknet {

@@ -17,14 +17,14 @@ use crate::support::DEADLINE;
 
 by_both_protocols!(players_that_keep_sending_outlast_a_pause, players_that_fall_silent_in_a_pause_are_lost);
 
-/// The timeout of unresponsive peers.
+/// The idle timeout of the connections.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// The length of a pause.
 const PAUSE: Duration = Duration::from_millis(1_500);
-/// More players than datagrams that one call reads.
+/// The number of players, which exceeds the number of datagrams that one call reads.
 const PLAYERS: usize = 40;
 
-/// Players in their own thread, which send until they are stopped.
+/// Players in a thread of their own, which send until they are stopped.
 struct Players {
     is_stopped: Arc<AtomicBool>,
     thread: JoinHandle<()>,
@@ -45,7 +45,7 @@ impl Players {
                         }
                     }
                     if let Some(id) = *id {
-                        // A message that cannot be queued is skipped; there are many others.
+                        // If a message cannot be queued, it is skipped; the player sends many others.
                         let _ = endpoint.send(id, &[0x90, 1], P::UNRELIABLE);
                     }
                     endpoint.flush();
@@ -68,7 +68,7 @@ fn player<P: Subject>(server: std::net::SocketAddr) -> Player<P> {
     let mut options = Options::client().expect("entropy");
     P::be_patient(&mut options.config);
     let mut endpoint = polled::Endpoint::bind("127.0.0.1:0", options).expect("a free port");
-    endpoint.connect(server).expect("room for a connection");
+    endpoint.connect(server).expect("space for a connection");
     (endpoint, None)
 }
 
@@ -83,11 +83,11 @@ async fn pause() {
         ends.push(end);
         tokio::spawn(async move {
             is_paused.send(()).expect("the test waits");
-            // This returns when the test drops the sender.
+            // The call returns when the test drops the sender.
             let _ = ended.recv();
         });
     }
-    // Blocks this worker, too: it runs the test, and no task of the runtime.
+    // The worker that runs the test must be blocked too, although it runs no task of the runtime.
     let here = tokio::spawn(async move {
         for _ in 0..others {
             paused.recv().expect("another worker");
@@ -130,6 +130,6 @@ async fn players_that_fall_silent_in_a_pause_are_lost<P: Subject>() {
     pause().await;
     for connection in &connections {
         let ended = tokio::time::timeout(DEADLINE, connection.closed()).await;
-        assert_eq!(ended.expect("an end in time"), P::LOST);
+        assert_eq!(ended.expect("a result before the timeout"), P::LOST);
     }
 }

@@ -1,4 +1,4 @@
-//! Several endpoints at one address.
+//! Several endpoints (shards) at one address.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ by_both_protocols!(
 );
 
 const SHARDS: usize = 4;
-/// Enough clients that all of them landing on one of four shards by chance has a probability of 1 in 2^62.
+/// The probability that all of these clients reach the same one of four shards by chance is 1 in 2^62.
 const CLIENTS: u16 = 32;
 
 async fn clients_spread_over_the_shards_and_stay_there<P: Subject>() {
@@ -59,19 +59,20 @@ async fn the_shards_together_admit_at_most_max_incoming<P: Subject>() {
         clients.push((client, connection));
     }
     let count = || shards.iter().map(|shard| shard.stats().connections).sum::<usize>();
-    until("eight are there", || count() == 8).await;
-    // A Game Protocol client considers its connection open before the server refuses it for lack of a slot. Until then
-    // it repeats the message that requests admission.
+    until("eight clients are connected", || count() == 8).await;
+    // A Game Protocol client considers its connection open before the server refuses it for lack of a slot. Before
+    // the refusal it repeats the message that requests admission.
     let open = || {
         let connections = clients.iter().filter_map(|(_, connection)| connection.as_ref().ok());
         connections.filter(|connection| connection.closed_reason().is_none())
     };
-    until("all others are refused", || open().count() == 8).await;
-    // A client that leaves frees a slot for another.
+    until("all other clients are refused", || open().count() == 8).await;
+    // A client that disconnects frees its slot.
     open().next().expect("eight of them").disconnect().await;
-    until("one has left", || count() < 8).await;
+    until("one client has disconnected", || count() < 8).await;
     let late = client::<P>(|_| {}).await;
-    // A repeated request in flight may still take the slot, but its client has gone and does not keep the slot.
+    // A repeated request in flight may still take the slot, but only until the server detects that its client has
+    // gone.
     let find_place = async {
         loop {
             if let Ok(connection) = late.connect(address).await
@@ -83,22 +84,23 @@ async fn the_shards_together_admit_at_most_max_incoming<P: Subject>() {
     };
     let place = tokio::time::timeout(DEADLINE, find_place).await;
     let _late = place.expect("there is a place");
-    until("eight are there again", || count() == 8).await;
+    until("eight clients are connected again", || count() == 8).await;
 }
 
-/// Returns true if the client's messages are acknowledged: its connection may have opened before the server refuses it
-/// for lack of a slot.
+/// Returns true if the server acknowledges the client's messages. A client's connection may open before the server
+/// refuses it for lack of a slot.
 async fn is_admitted<P: Subject>(connection: &Connection<P>) -> bool {
     if connection.send(&message(10, 0), P::RELIABLE).await.is_err() {
         return false;
     }
     let is_waiting = || connection.stats().is_some_and(|stats| P::is_waiting(&stats));
-    until("it is admitted or refused", || !is_waiting() || connection.closed_reason().is_some()).await;
+    until("the client is admitted or refused", || !is_waiting() || connection.closed_reason().is_some())
+        .await;
     connection.closed_reason().is_none()
 }
 
-/// Each shard requests decisions about the clients that reach it. Admitted clients count for all shards, even if the
-/// application would admit more.
+/// Each shard requests decisions about the clients that reach it. Admitted clients count for all shards, so the
+/// limit holds even if the application admits more.
 async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
     let mut options = Options::<P>::server(CLIENTS / 2).expect("random bytes");
     options.defer_incoming = true;
@@ -120,7 +122,7 @@ async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
     let count = || shards.iter().map(|shard| shard.stats().connections).sum::<usize>();
     for number in 0..=CLIENTS {
         let client = client::<P>(|_| {}).await;
-        // Every second client is admitted, which is one more than there are slots.
+        // Every second client is admitted, one more than there are slots.
         if number % 2 == 0 {
             welcome.lock().expect("no panic").insert(client.local_addr());
         }
@@ -128,7 +130,7 @@ async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
         match client.connect(address).await {
             Ok(connection) if is_admitted => {
                 clients.push((client, connection));
-                until("it is admitted", || count() == clients.len()).await;
+                until("the client is admitted", || count() == clients.len()).await;
             }
             // A Game Protocol client connects before it is refused.
             Ok(connection) => assert_eq!(connection.closed().await, P::REMOTE),
@@ -140,11 +142,11 @@ async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
     assert!(asked.lock().expect("no panic").len() > 1, "only one shard requested decisions");
 }
 
-/// A client, its connection, and the server's connection to it.
+/// A client endpoint, its connection, and the server's side of the connection.
 type Joined<P> = (Endpoint<P>, Connection<P>, Connection<P>);
 
-/// Binds a server with a hook per shard, and connects as many clients as there are slots. Each client is returned with
-/// the shard that it reached.
+/// Binds a server with a hook per shard, and connects as many clients as there are slots. Each client is returned
+/// with the number of its shard.
 async fn joined_shards<P: Subject, H: Hook<P> + Send + 'static>(
     hook: impl FnMut(usize) -> H,
 ) -> (Vec<Endpoint<P>>, Vec<(usize, Joined<P>)>) {
@@ -171,7 +173,7 @@ async fn joined_shards<P: Subject, H: Hook<P> + Send + 'static>(
     (shards, joined)
 }
 
-/// A hook shared by all shards identifies a connection by its id, and never mistakes it for another.
+/// A hook shared by all shards identifies connections by their ids, which are unique among the shards.
 async fn a_hook_of_all_shards_distinguishes_their_connections<P: Subject>() {
     let muted = SharedHook::new(Muted::default());
     let (_shards, joined) = joined_shards::<P, _>(|_| muted.clone()).await;
@@ -184,13 +186,13 @@ async fn a_hook_of_all_shards_distinguishes_their_connections<P: Subject>() {
         here.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
         assert_eq!(receive(there).await.bytes, message(10, 0));
     }
-    until("a dropped message", || muted.with(|muted| muted.dropped == 1)).await;
+    until("a message is dropped", || muted.with(|muted| muted.dropped == 1)).await;
 }
 
 async fn each_shard_has_a_plugin_of_its_own<P: Subject>() {
     let hosts = [(); SHARDS].map(|()| SharedHook::new(PluginHost::<Greeter, 1>::new()));
     for host in &hosts {
-        host.with(|host| host.attach::<P>(Greeter::default())).expect("room");
+        host.with(|host| host.attach::<P>(Greeter::default())).expect("a free slot");
     }
     let (_shards, joined) = joined_shards::<P, _>(|number| hosts[number].clone()).await;
     for (_, (_, here, there)) in &joined {
@@ -218,7 +220,7 @@ const fn refusal(why: Refusal) -> Option<ConnectError<ConnectFailure>> {
     Some(ConnectError::Failed(ConnectFailure::Refused(why)))
 }
 
-/// The same GUID connects from 32 ports, which reach all shards: one is admitted.
+/// One GUID connects from 32 ports, which are distributed over all shards. One connection is admitted.
 #[tokio::test]
 async fn the_shards_admit_a_guid_once() {
     let shards = raknet_shards(|_| {}).await;
@@ -233,7 +235,7 @@ async fn the_shards_admit_a_guid_once() {
 #[tokio::test]
 async fn a_ban_or_password_at_one_shard_applies_to_all() {
     let shards = raknet_shards(|options| options.config.pongs_per_network = 1_000).await;
-    shards[1].ban("127.0.0.1".parse().expect("a pattern"), None).expect("room");
+    shards[1].ban("127.0.0.1".parse().expect("a pattern"), None).expect("enough space");
     for _ in 0..CLIENTS {
         let banned = client::<RakNet>(|_| {}).await;
         assert_eq!(refused(&banned, &shards).await, refusal(Refusal::Banned));
@@ -245,7 +247,7 @@ async fn a_ban_or_password_at_one_shard_applies_to_all() {
     for _ in 0..CLIENTS {
         let client = client::<RakNet>(|_| {}).await;
         let address = shards[0].local_addr();
-        assert!(client.connect(address).await.is_err(), "it does not know the password");
+        assert!(client.connect(address).await.is_err(), "the client sent no password");
         let options = ConnectOptions { password: b"friends", ..ConnectOptions::default() };
         client.connect_with(address, &options).await.expect("a connection").disconnect().await;
         let pong = client.ping(address, DEADLINE).await;

@@ -59,6 +59,6 @@ async fn the_end_arrives<P: Subject>() {
     let (here, _there) = join(&client, &server).await;
     server.close().await;
     let end = tokio::time::timeout(DEADLINE, here.recv()).await;
-    assert!(end.expect("the end, not a timeout").is_none());
+    assert!(end.expect("the end of the stream before the timeout").is_none());
     assert_eq!(here.closed_reason(), Some(P::REMOTE));
 }

@@ -50,7 +50,7 @@ async fn an_endpoint_connects_from_its_new_socket<P: Subject>() {
     let connection = client.connect(server.local_addr()).await.expect("a connection");
     connection.send(&numbered(10, 0), P::RELIABLE).await.expect("an open connection");
     assert_eq!(receive(&connection).await.bytes, numbered(10, 0));
-    // The old socket is closed.
+    // The old socket is closed, so its address is free.
     UdpSocket::bind(before).expect("the address is free");
 }
 

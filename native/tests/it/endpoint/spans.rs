@@ -70,7 +70,8 @@ async fn the_game_protocol_traces_each_connection_in_its_span() {
     the_life_of_a_connection_is_recorded::<GameProtocol>(|_| String::new()).await;
 }
 
-/// A client without cookie support can never connect if a cookie is required, and sends nothing that would show it.
+/// If a cookie is required, a client without cookie support can never connect. It sends nothing that identifies it as
+/// such.
 #[tokio::test]
 async fn clients_that_return_no_cookie_are_reported_once() {
     let (collector, _guard) = Collector::start();
@@ -85,9 +86,9 @@ async fn clients_that_return_no_cookie_are_reported_once() {
     let dropped = || server.stats().peer.dropped(DropReason::MissingCookie);
     for count in 1..=3 {
         client.send_to(request, server.local_addr()).expect("a server");
-        until("the request was dropped", || dropped() >= count).await;
+        until("the request is dropped", || dropped() >= count).await;
     }
-    // After this connection opens, the driver has run again and has logged the advice.
+    // When this connection is open, the driver has run again and has logged the advice.
     join(&super::subject::client::<RakNet>(|_| {}).await, &server).await;
     let lines = collector.lines();
     let advice = lines.iter().filter(|line| line.contains("does not return its cookie"));
@@ -129,7 +130,8 @@ async fn the_life_of_a_connection_is_recorded<P: Subject>(
     for junk in [&[1][..], &[0x84; 30], &[5; 100], &[0x40, 1, 2, 3]] {
         unconnected.send_to(junk, server.local_addr()).expect("a server");
     }
-    until("the junk has arrived", || server.stats().peer.datagrams_received >= before + 4).await;
+    until("the malformed datagrams have arrived", || server.stats().peer.datagrams_received >= before + 4)
+        .await;
     assert_eq!(collector.lines().len(), lines, "{:#?}", collector.lines());
 
     let noted = here.span().clone();
@@ -176,7 +178,7 @@ async fn admission_decisions_are_logged() {
     assert!(collector.has(&format!("{server_span}: closed")), "{:#?}", collector.lines());
 }
 
-/// The client only learns that its password was wrong; the server logs the reason.
+/// The client only receives the information that its password was wrong; the server logs the reason.
 #[tokio::test]
 async fn a_refused_client_is_logged_with_the_reason() {
     let (collector, _guard) = Collector::start();
@@ -189,18 +191,18 @@ async fn a_refused_client_is_logged_with_the_reason() {
     assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
 }
 
-/// The destination of a datagram may be forged, as with pings, so that every send may fail.
+/// The destination of a datagram may be forged, as in a pong, so every send may fail.
 #[tokio::test]
 async fn failed_sends_are_all_counted_and_rarely_logged() {
     const SENDS: usize = 200;
     let (collector, _guard) = Collector::start();
-    // Its socket is bound to loopback, so it reaches no other machine.
+    // The socket is bound to loopback, so it reaches no other machine.
     let endpoint = client::<RakNet>(|_| {}).await;
     let unreachable = SocketAddr::from(([192, 0, 2, 1], 9));
     for _ in 0..SENDS {
         endpoint.send_out_of_band(unreachable, b"hello").await.expect("the queue empties");
     }
-    until("all of them have failed", || endpoint.stats().send_failures >= SENDS as u64).await;
+    until("all sends have failed", || endpoint.stats().send_failures >= SENDS as u64).await;
     let lines = collector.lines();
     let logged = lines.iter().filter(|line| line.contains("could not be sent to=192.0.2.1:9")).count();
     assert!((1..SENDS / 2).contains(&logged), "{lines:#?}");

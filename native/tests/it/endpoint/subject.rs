@@ -17,7 +17,7 @@ const LOCAL: &str = "127.0.0.1:0";
 /// The time after which an unreliable message is considered lost.
 const REPEAT_AFTER: Duration = Duration::from_secs(1);
 
-/// The properties of a protocol that the tests need.
+/// The properties of a protocol that the tests depend on.
 pub(crate) trait Subject: Protocol {
     /// Reliable, and ordered if the protocol supports it.
     const RELIABLE: Self::Delivery;
@@ -32,12 +32,12 @@ pub(crate) trait Subject: Protocol {
     const NO_ANSWER: Self::ConnectFailure;
     #[cfg(target_os = "linux")]
     const UNREACHABLE: Self::ConnectFailure;
-    /// The failure of a handshake that stalled after the server had answered.
+    /// The failure of a handshake that stalls after the server's first answer.
     const STUCK: Self::ConnectFailure;
 
-    /// Sets long timeouts, so that connections open and last although threads are slow.
+    /// Sets long timeouts, so that slow threads do not close connections.
     fn be_patient(config: &mut Self::Config);
-    /// Sets the time after which a silent peer is lost, or an unresponsive server is given up.
+    /// Sets the idle timeout of a connection, and the timeout for an unresponsive server.
     fn set_timeout(config: &mut Self::Config, timeout: Duration);
     /// Makes the handshake resend lost datagrams.
     fn resend_handshakes(config: &mut Self::Config);
@@ -119,7 +119,7 @@ impl Subject for GameProtocol {
     const STUCK: game_protocol::ConnectFailure = game_protocol::ConnectFailure::NoAnswer;
 
     fn be_patient(config: &mut game_protocol::Config) {
-        // The kernel also drops handshake datagrams if others fill the server's socket.
+        // The kernel drops handshake datagrams while the server's socket is full, so the client must repeat them.
         config.redial = Redial::SamePort(Duration::from_secs(1));
         config.handshake_timeout = DEADLINE;
         config.timeout = DEADLINE;
@@ -179,17 +179,17 @@ pub(crate) async fn client<P: Subject>(change: impl FnOnce(&mut Options<P>)) -> 
     bind(options).await
 }
 
-/// Opens a connection, and returns both sides of it.
+/// Opens a connection, and returns its client and server sides.
 pub(crate) async fn join<P: Protocol>(
     client: &Endpoint<P>,
     server: &Endpoint<P>,
 ) -> (Connection<P>, Connection<P>) {
     let both = async { tokio::join!(client.connect(server.local_addr()), server.accept()) };
-    let (here, there) = tokio::time::timeout(DEADLINE, both).await.expect("both ends in time");
+    let (here, there) = tokio::time::timeout(DEADLINE, both).await.expect("both sides connected in time");
     (here.expect("a connection"), there.expect("the same connection"))
 }
 
-/// Returns true if no connection holds a block of memory for messages. The addresses that a RakNet endpoint announces
+/// Returns true if no connection holds a memory block for messages. The addresses that a RakNet endpoint announces
 /// take one block.
 pub(crate) fn has_no_messages<P: Protocol>(endpoint: &Endpoint<P>) -> bool {
     let stats = endpoint.stats();
@@ -203,7 +203,7 @@ pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("{what} never happened"));
+    tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("timed out waiting until {what}"));
 }
 
 pub(crate) async fn receive<P: Protocol>(connection: &Connection<P>) -> Message<P::Delivery> {
@@ -211,7 +211,8 @@ pub(crate) async fn receive<P: Protocol>(connection: &Connection<P>) -> Message<
     received.expect("a message in time").expect("an open connection")
 }
 
-/// Repeats an unreliable message until it arrives, and returns it. Repetitions of earlier ones may come before it.
+/// Repeats an unreliable message until it arrives, and returns it. Repetitions of earlier messages may arrive before
+/// it.
 pub(crate) async fn deliver_unreliable<P: Protocol>(
     from: &Connection<P>,
     to: &Connection<P>,
@@ -246,7 +247,8 @@ pub(crate) fn numbered(length: usize, number: usize) -> Vec<u8> {
     bytes
 }
 
-/// Receives the [`numbered`] messages 0 to `count - 1`, each once, and in order if the protocol keeps it.
+/// Receives the [`numbered`] messages 0 to `count - 1`: each exactly once, and in order if the protocol keeps the
+/// order.
 pub(crate) async fn receive_all<P: Subject>(connection: &Connection<P>, length: usize, count: usize) {
     let mut numbers = Vec::new();
     while numbers.len() < count {

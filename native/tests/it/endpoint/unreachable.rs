@@ -1,4 +1,4 @@
-//! Addresses at which nothing listens. The kernel sends ICMP messages over loopback, too.
+//! Addresses at which no socket listens. The kernel sends ICMP messages over loopback too.
 
 use std::net::{SocketAddr, UdpSocket};
 
@@ -21,7 +21,7 @@ by_both_protocols!(
 );
 
 async fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
-    // Without the report, the attempt would take longer than a test may.
+    // Without the report, the attempt would exceed the time limit of a test.
     let client = client::<P>(|_| {}).await;
     let (_reserved, closed) = closed_port();
     let attempts = async {
@@ -30,7 +30,7 @@ async fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
             assert_eq!(failed, Some(ConnectError::Failed(P::UNREACHABLE)));
         }
     };
-    tokio::time::timeout(DEADLINE, attempts).await.expect("an end in time");
+    tokio::time::timeout(DEADLINE, attempts).await.expect("a result before the timeout");
 }
 
 async fn the_next_address_is_tried_immediately<P: Subject>() {
@@ -41,7 +41,8 @@ async fn the_next_address_is_tried_immediately<P: Subject>() {
     let addresses = [SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 9)), closed, server.local_addr()];
     let options = P::ConnectOptions::default();
     let connect = client.connect_any(&addresses, &options);
-    let connection = tokio::time::timeout(DEADLINE, connect).await.expect("in time").expect("a connection");
+    let connection =
+        tokio::time::timeout(DEADLINE, connect).await.expect("before the timeout").expect("a connection");
     assert_eq!(connection.remote(), server.local_addr());
     connection.send(&numbered(10, 0), P::RELIABLE).await.expect("an open connection");
     assert_eq!(receive(&connection).await.bytes, numbered(10, 0));
@@ -63,7 +64,7 @@ async fn no_attempt_is_made_without_addresses<P: Subject>() {
     assert_eq!(failed, Some(ConnectError::UnassignedAddress));
 }
 
-/// One server vanishes while error reports are enabled for an attempt at another address.
+/// A server vanishes while error reports are enabled for an attempt at another address.
 async fn errors_about_one_peer_do_not_affect_others<P: Subject>() {
     let (vanishing, other) = (server::<P>(|_| {}).await, server::<P>(|_| {}).await);
     let client = client::<P>(|_| {}).await;
@@ -75,13 +76,13 @@ async fn errors_about_one_peer_do_not_affect_others<P: Subject>() {
         vanishing.rebind(UdpSocket::bind("127.0.0.1:0").expect("a free port")).expect("an open endpoint");
         vanishing.flush().await;
         for number in 0..200 {
-            gone.try_send(&numbered(100, number), P::RELIABLE).expect("room");
+            gone.try_send(&numbered(100, number), P::RELIABLE).expect("enough space");
             here.send(&numbered(1_000, number), P::RELIABLE).await.expect("an open connection");
             tokio::task::yield_now().await;
         }
         receive_all(&there, 1_000, 200).await;
         // Unreliable messages to the vanished server cause error reports.
-        until("something was sent to the server that vanished", || {
+        until("a datagram is sent to the vanished server", || {
             gone.stats().is_some_and(|stats| P::is_waiting(&stats))
         })
         .await;
@@ -111,5 +112,5 @@ async fn a_ping_to_a_closed_port_ends_at_once() {
     let client = client::<rakwire::raknet::RakNet>(|_| {}).await;
     let (_reserved, closed) = closed_port();
     let pong = tokio::time::timeout(DEADLINE, client.ping(closed, 2 * DEADLINE)).await;
-    assert_eq!(pong.expect("an end in time"), Err(PingError::Unreachable));
+    assert_eq!(pong.expect("a result before the timeout"), Err(PingError::Unreachable));
 }

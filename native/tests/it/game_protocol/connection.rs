@@ -1,4 +1,4 @@
-//! Tests of Game Protocol clients only.
+//! Features that only Game Protocol clients have.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rakwire_native::game_protocol::{
 use crate::endpoint::subject::silent_socket;
 use crate::support::DEADLINE;
 
-/// Returns the datagrams that have arrived at a socket, with their senders.
+/// Returns the datagrams in the socket's receive buffer, with their senders.
 fn asked(socket: &UdpSocket) -> Vec<(SocketAddr, [u8; 4])> {
     socket.set_nonblocking(true).expect("a socket");
     let mut asked = Vec::new();
@@ -25,7 +25,7 @@ fn is_no_answer(failure: &DialError) -> bool {
     matches!(failure, DialError::Connect(ConnectError::Failed(ConnectFailure::NoAnswer)))
 }
 
-/// Each attempt uses another port, because an original server ignores a client that retries from the same port.
+/// An original server ignores a client that retries from the same port.
 #[tokio::test]
 async fn each_attempt_uses_a_fresh_port_if_the_server_is_silent() {
     for timeout in [50, 1_000, 10_000].map(Duration::from_millis) {
@@ -41,7 +41,7 @@ async fn each_attempt_uses_a_fresh_port_if_the_server_is_silent() {
         salts.dedup();
         assert_eq!((ports.len(), salts.len()), (asked.len(), asked.len()));
         assert!(asked.len() <= 3);
-        // On a busy machine an attempt may end before it has sent anything.
+        // On a busy machine an attempt may time out before it has sent a datagram.
         if asked.len() == 3 {
             return;
         }
@@ -60,7 +60,7 @@ async fn a_connection_keeps_the_socket_that_opened_it() {
     assert_eq!(there.recv().await.unwrap().bytes, b"hello");
 }
 
-/// There is a single attempt, with the timeout of the configuration.
+/// With a fixed port there is a single attempt, with the timeout of the configuration.
 #[tokio::test]
 async fn a_client_that_retries_uses_one_port() {
     for handshake_timeout in [100, 1_000, 10_000].map(Duration::from_millis) {
@@ -72,7 +72,7 @@ async fn a_client_that_retries_uses_one_port() {
         assert!(failure.is_some_and(|failure| is_no_answer(&failure)));
         let asked = asked(&silent);
         assert!(asked.windows(2).all(|two| two[0].0 == two[1].0), "{asked:?}");
-        // On a busy machine the attempt may end before it has retried.
+        // On a busy machine the attempt may time out before the first retry.
         if asked.len() > 1 {
             return;
         }

@@ -57,7 +57,7 @@ async fn connect_options_override_the_configuration() {
     assert_eq!(failure(client.connect_with(address, &quick).await), ConnectFailure::NoAnswer);
 }
 
-/// The peer vanishes without a disconnect: its runtime stops.
+/// The peer vanishes without a disconnect when its runtime stops.
 #[test]
 fn a_connection_may_have_its_own_timeout() {
     let runtime = || {
@@ -70,7 +70,7 @@ fn a_connection_may_have_its_own_timeout() {
     theirs.shutdown_background();
     assert_eq!(here.set_timeout(Duration::from_millis(200)), Ok(()));
     mine.block_on(async {
-        // The connection may already be lost.
+        // The send fails if the connection is already lost.
         let _ = here.send(b"\x90", Delivery::RELIABLE).await;
         let end = tokio::time::timeout(DEADLINE, here.recv()).await;
         assert!(end.expect("not the configuration's timeout").is_none());
@@ -83,7 +83,7 @@ async fn bans_apply_until_they_expire_or_are_removed() {
     let (server, client) = (server(8).await, server(0).await);
     let to = server.local_addr();
     let connection = client.connect(to).await.expect("no address is banned yet");
-    server.ban("127.0.0.*".parse().expect("a pattern"), None).expect("room for a ban");
+    server.ban("127.0.0.*".parse().expect("a pattern"), None).expect("space for a ban");
     connection.send(b"\x90", Delivery::RELIABLE).await.expect("existing connections are not affected");
     let other = self::server(0).await;
     let banned = ConnectFailure::Refused(Refusal::Banned);
@@ -94,8 +94,8 @@ async fn bans_apply_until_they_expire_or_are_removed() {
     assert_eq!(all[0].1, None, "for ever");
     assert!(server.unban(all[0].0) && !server.unban(all[0].0));
     let soon = "127.0.0.1".parse().expect("a pattern");
-    server.ban(soon, Some(Duration::from_millis(1))).expect("room for a ban");
-    until("the ban is over", || server.bans().is_empty()).await;
+    server.ban(soon, Some(Duration::from_millis(1))).expect("space for a ban");
+    until("the ban has expired", || server.bans().is_empty()).await;
     other.connect(to).await.expect("the ban has expired");
 }
 
@@ -103,7 +103,7 @@ async fn hears(options: OutOfBand) -> Endpoint {
     bind("127.0.0.1:0", 8, |server| server.config.out_of_band = options).await
 }
 
-/// Returns all messages up to the first advertisement, which is repeated until it arrives.
+/// Returns all messages before the first advertisement, which is repeated until it arrives.
 async fn receive_until_advertisement(
     server: &Endpoint,
     advertise: impl AsyncFn() -> Result<(), OutOfBandError>,
@@ -127,13 +127,13 @@ async fn receive_until_advertisement(
 async fn peers_exchange_messages_without_a_connection() {
     let (server, client) = (hears(OutOfBand::Accept).await, server(0).await);
     let to = server.local_addr();
-    // More than can be queued at a time.
+    // These are more messages than can be queued at a time.
     for number in 0..50 {
         client.send_out_of_band(to, &[0x86, number]).await.expect("an open endpoint");
     }
     let receive_advertisement =
         receive_until_advertisement(&server, || client.advertise(to, b"come and play"));
-    let mut heard = tokio::time::timeout(DEADLINE, receive_advertisement).await.expect("in time");
+    let mut heard = tokio::time::timeout(DEADLINE, receive_advertisement).await.expect("before the timeout");
     assert!(heard.iter().all(|one| (one.from, one.identity) == (client.local_addr(), client.guid())));
     assert_eq!(heard.pop().expect("the advertisement").data, b"come and play");
     assert!(heard.iter().all(|one| one.data.len() == 2) && !heard.is_empty());
@@ -165,7 +165,7 @@ async fn servers_are_found_by_broadcast() {
     let port = open.local_addr().port();
     let broadcast = SocketAddr::from(([127, 255, 255, 255], port));
     let here = SocketAddr::from(([127, 0, 0, 1], port));
-    // The pong to a ping of one server must not be missing in the search.
+    // A pong to a single-server ping must not be missing in the broadcast search.
     let search = async {
         loop {
             let second = Duration::from_millis(1_100);

@@ -1,4 +1,4 @@
-//! The console of the example `console`, while players join and leave.
+//! The console of the example `console`, while players join and disconnect.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ mod server;
 async fn player(server: std::net::SocketAddr) -> rakwire_native::Connection {
     let endpoint =
         Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
-    endpoint.connect(server).await.expect("a place")
+    endpoint.connect(server).await.expect("a free slot")
 }
 
-/// Repeats a command until its answer is as expected.
+/// Repeats a command until its output is as expected.
 async fn until(server: &Server, line: &str, is_right: impl Fn(&str) -> bool) -> String {
     tokio::time::timeout(DEADLINE, async {
         loop {
@@ -28,7 +28,7 @@ async fn until(server: &Server, line: &str, is_right: impl Fn(&str) -> bool) -> 
         }
     })
     .await
-    .expect("an end in time")
+    .expect("a result before the timeout")
 }
 
 #[tokio::test]

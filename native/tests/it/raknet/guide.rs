@@ -46,7 +46,7 @@ async fn receive<R>(connection: &Connection, mut take: impl FnMut(&[u8]) -> Opti
             }
         }
     };
-    timeout(DEADLINE, receiving).await.expect("an end in time")
+    timeout(DEADLINE, receiving).await.expect("a result before the timeout")
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn chat_lines_carry_names_and_departures_are_announced() {
         receive(connection, |message| guide_chat::text_of(message, id).filter(|line| line == wanted)).await
     };
     let (ann, ben) = (guide_chat::join(&address, "ann").await, guide_chat::join(&address, "ben").await);
-    let (ann, ben) = (ann.expect("a place"), ben.expect("a place"));
+    let (ann, ben) = (ann.expect("a free slot"), ben.expect("a free slot"));
     line(&ann, guide_chat::NOTICE, "ben has joined").await;
     guide_chat::say(&ben, "hello").await.expect("an open connection");
     line(&ann, guide_chat::CHAT, "ben: hello").await;
@@ -82,10 +82,10 @@ async fn positions_of_all_players_arrive_alongside_the_chat() {
     let endpoint = endpoint().await;
     let address = endpoint.local_addr().to_string();
     tokio::spawn(guide_positions::serve(endpoint));
-    let walker = guide_positions::join(&address).await.expect("a place");
+    let walker = guide_positions::join(&address).await.expect("a free slot");
     tokio::spawn(guide_positions::walk(walker.clone()));
-    let watcher = guide_positions::join(&address).await.expect("a place");
-    // The positions of two players, with three bytes each: one walks, and the other has not moved.
+    let watcher = guide_positions::join(&address).await.expect("a free slot");
+    // The positions of two players, with three bytes each: one player walks, and the other one has not moved.
     let seen = |message: &[u8]| match *message {
         [guide_positions::POSITIONS, _, first, 0, _, second, 0] => Some(first.max(second)),
         _ => None,
@@ -107,7 +107,7 @@ async fn bots_tag_each_other_and_departures_are_announced() {
     let address = endpoint.local_addr().to_string();
     tokio::spawn(server::run(endpoint, Limits::default()));
     let (sender, mut news) = mpsc::unbounded_channel();
-    let watcher = bot::join(&address, "ann").await.expect("a place");
+    let watcher = bot::join(&address, "ann").await.expect("a free slot");
     tokio::spawn(bot::play(watcher, move |news| {
         let _ = sender.send(format!("{news:?}"));
     }));
@@ -118,7 +118,7 @@ async fn bots_tag_each_other_and_departures_are_announced() {
         }
     };
     until("Welcome(0)").await;
-    let ben = bot::join(&address, "ben").await.expect("a place");
+    let ben = bot::join(&address, "ben").await.expect("a free slot");
     let playing = tokio::spawn(bot::play(ben.clone(), |_| {}));
     until("Joined(1, \"ben\")").await;
     // Each bot is "it" once.
@@ -142,16 +142,17 @@ async fn players_without_a_name_or_a_direction_are_disconnected() {
     let nameless = guide_positions::join(&address).await.expect("a connection");
     assert_eq!(nameless.closed().await, DisconnectReason::Remote);
     let address = started(Limits { idle: short, ..Limits::default() }).await;
-    let idle = bot::join(&address, "ann").await.expect("a place");
+    let idle = bot::join(&address, "ann").await.expect("a free slot");
     assert_eq!(idle.closed().await, DisconnectReason::Remote);
 }
 
 #[test]
 fn the_world_limits_steps_and_passes_the_tag_on() {
     let mut world = World::default();
-    let (first, second) = (world.join([0, 0]).expect("a place"), world.join([2, 0]).expect("a place"));
+    let (first, second) =
+        (world.join([0, 0]).expect("a free slot"), world.join([2, 0]).expect("a free slot"));
     assert_eq!(world.it(), Some(first));
-    // A large number makes a player no faster, and no player leaves the field.
+    // A large number makes a player no faster, and no player can leave the field.
     world.steer(first, [100, -100]);
     world.steer(second, [-1, 1]);
     let mut tagged = (0..200).filter_map(|_| world.tick());
@@ -185,7 +186,7 @@ fn messages_survive_encoding_and_malformed_ones_are_refused() {
 #[tokio::test]
 async fn a_token_admits_a_user_once() {
     let folder = std::env::temp_dir().join(format!("rakwire-guide-{}", std::process::id()));
-    // A failed run of an earlier process with this process id may have left the folder behind.
+    // A failed run of an earlier process with the same process id may have left the folder behind.
     let _ = std::fs::remove_dir_all(&folder);
     guide_secure::create_keys(&folder).expect("a new folder");
     let options = guide_secure::options(&folder).expect("two keys");
@@ -195,7 +196,7 @@ async fn a_token_admits_a_user_once() {
     let token = guide_secure::log_in(&folder, 42, key.public(), &address).expect("a token");
     std::fs::remove_dir_all(&folder).expect("the folder of this test");
     tokio::spawn(guide_secure::serve(endpoint));
-    let greeting = guide_secure::connect(&address, &token, &key).await.expect("a place");
+    let greeting = guide_secure::connect(&address, &token, &key).await.expect("a free slot");
     assert_eq!(greeting, "welcome, user 42");
     assert!(guide_secure::connect(&address, &token, &key).await.is_err());
 }
@@ -205,7 +206,7 @@ async fn the_plugin_drops_lines_beyond_the_limit() {
     let (endpoint, guard) = guide_plugin::bind("127.0.0.1:0").await.expect("a free port");
     let address = endpoint.local_addr().to_string();
     tokio::spawn(guide_plugin::serve(endpoint));
-    let player = guide_positions::join(&address).await.expect("a place");
+    let player = guide_positions::join(&address).await.expect("a free slot");
     let lines = guide_plugin::LINES as u8 + 3;
     for line in 0..lines {
         player

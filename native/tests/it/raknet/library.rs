@@ -94,7 +94,7 @@ async fn pings_return_pongs_or_errors() {
     let (_socket, silent) = silent_socket();
     let nothing = client.ping(silent, Duration::from_millis(50)).await;
     assert_eq!(nothing, Err(PingError::NoAnswer));
-    // Cancelled pings free their places for others.
+    // Cancelled pings free their slots.
     for _ in 0..20 {
         let (_socket, address) = silent_socket();
         let nothing = client.ping(address, Duration::from_millis(1)).await;
@@ -111,7 +111,7 @@ async fn a_server_refuses_wrong_versions_and_full_servers() {
     let client = client(|_| {}).await;
     let picky = server(|options| {
         options.config.accepted_versions.clear();
-        options.config.accepted_versions.push(10).expect("room for one");
+        options.config.accepted_versions.push(10).expect("space for one");
     })
     .await;
     let six = ConnectOptions { protocol_version: Some(6), ..ConnectOptions::default() };
@@ -127,12 +127,12 @@ async fn a_server_refuses_wrong_versions_and_full_servers() {
 
 fn only_bedrock(options: &mut Options) {
     options.config.accepted_versions.clear();
-    options.config.accepted_versions.push(11).expect("room for one");
+    options.config.accepted_versions.push(11).expect("space for one");
 }
 
-/// Forwards the datagrams of one client to `server` and back.
+/// A proxy for one client of `server`.
 ///
-/// After a reply that requires another version, the next `blocked` datagrams of the client are dropped. go-raknet
+/// After a reply that requires another version, the proxy drops the next `blocked` datagrams of the client. go-raknet
 /// servers drop all of them for at least 10 s.
 async fn block_after_another_version(server: SocketAddr, blocked: usize) -> SocketAddr {
     let front = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
@@ -148,13 +148,13 @@ async fn block_after_another_version(server: SocketAddr, blocked: usize) -> Sock
                     if to_drop > 0 {
                         to_drop -= 1;
                     } else {
-                        back.send_to(&up[..length], server).await.expect("loopback takes it");
+                        back.send_to(&up[..length], server).await.expect("loopback accepts the datagram");
                     }
                 }
                 Ok((length, _)) = back.recv_from(&mut down) => {
                     to_drop = if down[0] == id::INCOMPATIBLE_PROTOCOL_VERSION { blocked } else { to_drop };
                     let client = client.expect("a client");
-                    front.send_to(&down[..length], client).await.expect("loopback takes it");
+                    front.send_to(&down[..length], client).await.expect("loopback accepts the datagram");
                 }
             }
         }
@@ -191,10 +191,10 @@ async fn a_client_connects_after_a_server_has_blocked_it_for_another_version() {
     panic!("no answer was in time");
 }
 
-/// By default a client requests the server's version first, so the server never receives a request with another
+/// A client requests the server's version first by default, so such a server never receives a request with another
 /// version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_version_of_a_blocking_server_is_requested() {
+async fn a_client_requests_the_version_of_the_server_first() {
     let server = echo_all(server(only_bedrock).await);
     let client = client(|_| {}).await;
     let address = block_after_another_version(server.local_addr(), usize::MAX).await;
@@ -203,7 +203,7 @@ async fn the_version_of_a_blocking_server_is_requested() {
     receive(&connection).await;
 }
 
-/// A client that lists servers before it connects knows the version of each.
+/// A client that pings servers before it connects learns the version of each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ping_returns_the_version() {
     let server = echo_all(server(only_bedrock).await);
@@ -220,7 +220,8 @@ async fn malformed_datagrams_are_counted_and_close_no_connection() {
     let client = client(|_| {}).await;
     let connection = client.connect(server.local_addr()).await.expect("a connection");
     let (socket, _) = silent_socket();
-    let send = |bytes: &[u8]| socket.send_to(bytes, server.local_addr()).expect("loopback takes it");
+    let send =
+        |bytes: &[u8]| socket.send_to(bytes, server.local_addr()).expect("loopback accepts the datagram");
     send(&[]);
     send(&[1]);
     send(&[0x84, 0, 0, 0, 0xFF]);
@@ -255,14 +256,14 @@ async fn a_receipt_reports_that_a_message_arrived() {
     assert_eq!(here.recv_receipt().await, None);
 }
 
-/// Both sides are notified of the progress of a large message, in increasing steps up to its last part.
+/// Both sides receive increasing progress of a large message, up to its last fragment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_message_reports_progress_to_both_sides() {
     const PARTS: u32 = 200;
     let server = server(|options| options.config.progress_interval = 20).await;
     let client = client(|options| options.config.progress_interval = 10).await;
     let (here, there) = join(&client, &server).await;
-    // Parts have 1,432 bytes at the largest MTU.
+    // At the largest MTU, fragments have 1,432 bytes.
     let large = message(1_432 * 200, 0);
     here.send(&large, Delivery::RELIABLE).await.expect("an open connection");
     assert_eq!(receive(&there).await.bytes, large);
@@ -300,7 +301,7 @@ async fn reserved_ids_are_refused() {
     assert_eq!(here.send(&[id::USER], Delivery::RELIABLE).await, Err(SendError::NotConnected));
 }
 
-/// Both endpoints connect to each other, which results in a single connection.
+/// Both endpoints connect to each other at the same time, and a single connection results.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_endpoints_may_connect_to_each_other_at_once() {
     let bind = || Endpoint::bind("127.0.0.1:0", Options::server(2).expect("entropy"));
@@ -309,7 +310,7 @@ async fn two_endpoints_may_connect_to_each_other_at_once() {
         let (there, here) =
             tokio::join!(first.connect(second.local_addr()), second.connect(first.local_addr()));
         let connections = [there.ok(), here.ok()];
-        // If an endpoint's own attempt was not the first, it accepts the other endpoint's connection.
+        // If the own attempt came second, the endpoint accepts the connection of the other endpoint.
         let accepted = match &connections {
             [Some(_), None] => second.accept().await,
             [None, Some(_)] => first.accept().await,
@@ -342,15 +343,15 @@ async fn connections_are_found_by_guid_and_measured() {
     here.send(b"\x90hello", Delivery::RELIABLE_ORDERED).await.expect("an open connection");
     assert!(there.recv().await.is_some());
     let measured = || here.stats().expect("an open connection").clock_difference.is_some();
-    until("the ping with which a connection begins is answered", measured).await;
+    until("the first ping is answered", measured).await;
     let stats = here.stats().expect("an open connection");
     let sent: Amount = stats.actual_bytes_sent;
     assert!(sent.total >= 6 && u64::from(sent.last_second) <= sent.total, "{sent:?}");
     there.disconnect().await;
-    until("the end of the connection", || server.remote_of(client.guid()).is_none()).await;
+    until("the connection is closed", || server.remote_of(client.guid()).is_none()).await;
 }
 
-/// Encodes and decodes a message with this crate's exports only.
+/// A message is encoded and decoded with this crate's exports only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn this_crate_exports_codecs_for_message_contents() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
@@ -361,7 +362,7 @@ async fn this_crate_exports_codecs_for_message_contents() {
         .write(0x90_u8)
         .and_then(|()| writer.write(-7_i32))
         .and_then(|()| writer.write(true))
-        .expect("room");
+        .expect("enough space");
     here.send(writer.finish(), Delivery::RELIABLE_ORDERED).await.expect("an open connection");
     let message = there.recv().await.expect("a message");
     let mut reader = BitStreamReader::new(&message.bytes);

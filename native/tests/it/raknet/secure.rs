@@ -63,7 +63,7 @@ async fn secure_peers_exchange_messages_and_identities() {
     assert_eq!(server.stats().peer.dropped(DropReason::Unauthentic), 0);
 }
 
-/// A full disk loses keys of the log, and no connection.
+/// On a full disk, keys are missing in the log, but no connection fails.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_log_on_a_full_disk_ends_no_connection() {
@@ -108,8 +108,8 @@ async fn peers_with_different_ciphers_interoperate() {
     assert_eq!((unauthentic(&server), unauthentic(&client)), (0, 0));
 }
 
-/// The driver cannot read the header of a sealed datagram. Data for a full queue is still refused, acknowledgements are
-/// not, and all messages arrive later.
+/// The driver cannot read the header of an encrypted datagram. While the receive queue is full, data is still refused
+/// and acknowledgements are not. All messages arrive later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_receive_queue_refuses_sealed_data() {
     const MESSAGES: usize = 300;

@@ -30,7 +30,7 @@ fn token_key() -> TokenKey {
     TokenKey::from_bytes([0x70; 32])
 }
 
-/// Makes a server require tokens, and store at most `limit` used tokens.
+/// Makes a server require tokens, and remember at most `limit` used tokens.
 fn require_tokens(options: &mut Options, limit: usize) {
     let mut identity = ServerIdentity::new(server_key());
     let keys = [token_key()].into_iter().collect();
@@ -97,13 +97,13 @@ async fn the_server_logs_why_a_token_was_refused() {
     }
 }
 
-/// Returns the time one hour from now.
+/// Returns the Unix time one hour from now.
 fn soon() -> u64 {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a clock that is set");
     (since_1970 + Duration::from_secs(3_600)).as_secs()
 }
 
-/// Returns a token of the backend, changed by `change`.
+/// Returns a token that the backend has issued, after `change` has modified its claims.
 fn sealed(change: impl FnOnce(&mut TokenClaims<'_>)) -> Vec<u8> {
     let servers = [server_key().public().hash()];
     let mut claims = TokenClaims {
@@ -168,10 +168,14 @@ async fn invalid_tokens_are_refused() {
     }
     assert!(show(&server, &good(), &client_key()).await.is_ok());
     let full = show(&server, &good(), &client_key()).await.err();
-    assert_eq!(full, Some(ConnectError::Failed(ConnectFailure::InvalidPassword)), "there is no room");
+    assert_eq!(
+        full,
+        Some(ConnectError::Failed(ConnectFailure::InvalidPassword)),
+        "the table of used tokens is full"
+    );
 }
 
-/// A token that was used at one shard is refused by all others.
+/// A token that was used at one shard is refused by all other shards.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_is_used_once_across_all_shards() {
@@ -189,7 +193,7 @@ async fn a_token_is_used_once_across_all_shards() {
     assert_eq!(opened.len(), 1);
 }
 
-/// A polled endpoint sets the time of its peer, without which every token is refused.
+/// A polled endpoint sets the time of its peer. Without the time, every token would be refused.
 #[test]
 fn a_polled_server_accepts_a_token() {
     let mut options = Options::server(8).expect("entropy");

@@ -43,7 +43,7 @@ use crate::bytes;
 pub use self::registered::{Handle, HandleAnswered, IsAllowed};
 pub use self::wire::{ERROR_ID, MESSAGE_ID, Message};
 
-/// The mark of a queued message that is an answered call.
+/// The mark of a queued message that is a call with an answer.
 const ANSWERED: Option<u32> = Some(0);
 
 /// The result of a call with an answer.
@@ -55,8 +55,8 @@ pub struct Answer<const BYTES: usize> {
     pub outcome: Result<Vec<u8, BYTES>, CallFailure>,
 }
 
-/// A call with an answer. After a timeout it keeps its slot, because a late answer has no number to tell it
-/// apart.
+/// A call with an answer. It keeps its slot after a timeout, because answers have no number by which a late answer
+/// could be recognised.
 #[derive(Clone, Debug)]
 struct OpenCall {
     to: ConnectionId,
@@ -259,7 +259,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         self.stats
     }
 
-    /// Ends the call to a peer. Returns false if none is in progress.
+    /// Finishes the call to a peer. Returns false if no call is in progress.
     fn finish(&mut self, from: ConnectionId, outcome: Result<&[u8], CallFailure>) -> bool {
         let Some(at) = self.open.iter().position(|open| open.to == from) else { return false };
         if self.open.swap_remove(at).is_given_up {
@@ -300,7 +300,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             self.stats.busy = self.stats.busy.saturating_add(1);
             return;
         }
-        // Must precede the function: if it ran without an answer, the caller would repeat it.
+        // The slot must be free before the function runs: without an answer, the caller would repeat the call.
         if self.answers.is_full() {
             drop(self.answers.pop_of_fullest());
             self.stats.busy = self.stats.busy.saturating_add(1);
@@ -318,7 +318,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         }
     }
 
-    /// Runs a function. The caller receives its error.
+    /// Runs a function. An error is sent to the caller.
     fn run<'b>(
         &mut self,
         caller: ConnectionId,
@@ -365,7 +365,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         }
     }
 
-    /// Ends the calls that have timed out.
+    /// Finishes the calls that have timed out.
     fn give_up(&mut self, now: Instant) {
         for open in self.open.iter_mut().filter(|open| open.deadline.is_none()) {
             open.deadline = Some(now + open.timeout);

@@ -4,15 +4,15 @@ use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter};
 use rakwire::endpoint::ConnectionId;
 use rakwire::wire::WireError;
 
-/// Returns true if a peer may call a function. Runs before the arguments are read.
+/// Returns true if a peer may call a function. Called before the arguments are read.
 pub type IsAllowed<C> = fn(&C, ConnectionId) -> bool;
 
-/// Handles a call or a signal. It runs inside the peer and blocks it, so it must be short. An error means
-/// that the arguments are invalid.
+/// Handles a call or a signal. The peer is blocked meanwhile, so the handler must be short. An error means that the
+/// arguments are invalid.
 pub type Handle<C> = fn(&mut C, ConnectionId, &mut BitStreamReader<'_>) -> Result<(), WireError>;
 
-/// Handles a call of a function with an answer. On an error, the caller receives the error for an unknown
-/// function, the only one that RPC4 has.
+/// Handles a call of a function with an answer. On an error, the caller receives the error for an unknown function,
+/// because RPC4 has no other error.
 pub type HandleAnswered<C> =
     fn(&mut C, ConnectionId, &mut BitStreamReader<'_>, &mut BitStreamWriter<'_>) -> Result<(), WireError>;
 
@@ -34,7 +34,7 @@ pub(super) struct Registered<C> {
 }
 
 impl<C> Registered<C> {
-    /// Returns true if the other handler cannot be registered together with this one.
+    /// Returns true if `other` cannot be registered together with this handler.
     pub(super) fn excludes(&self, other: &Self) -> bool {
         let is_same_kind = match (&self.run, &other.run) {
             (Run::Function(_), Run::Function(_)) | (Run::Answered(_), Run::Answered(_)) => true,
@@ -43,7 +43,7 @@ impl<C> Registered<C> {
         is_same_kind && self.name == other.name
     }
 
-    /// Returns true if both are slots and the other one runs first.
+    /// Returns true if both handlers are slots and `other` runs first.
     pub(super) fn runs_after(&self, other: &Self) -> bool {
         match (&self.run, &other.run) {
             (Run::Slot(order, _), Run::Slot(of_other, _)) => order < of_other,

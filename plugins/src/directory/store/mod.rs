@@ -28,7 +28,7 @@ pub struct DirectoryStore {
     root: PathBuf,
     usage: Usage,
     open: HashMap<u32, OpenFile>,
-    /// The reason why a file could not be written, which made a transfer fail.
+    /// The reason why a file could not be written; set when a transfer fails because of it.
     pub error: Option<DirectoryError>,
 }
 
@@ -69,7 +69,8 @@ impl DirectoryStore {
         }
     }
 
-    /// Measures the directory, and removes parts if only they exceed a limit.
+    /// Measures the directory. If a limit is exceeded, removes partial files, and returns an error if that does not
+    /// suffice.
     fn measure(&mut self) -> io::Result<()> {
         self.usage.add_tree(&self.root)?;
         let parts = self.root.join(PARTS);
@@ -82,7 +83,7 @@ impl DirectoryStore {
         Ok(self.usage.check()?)
     }
 
-    /// Closes the files of a transfer that has ended. Their parts stay for the next attempt.
+    /// Closes the open files after a transfer. Their partial files are kept for the next attempt.
     pub fn close(&mut self) {
         let open: Vec<OpenFile> = self.open.drain().map(|(_, open)| open).collect();
         for open in open {
@@ -90,10 +91,10 @@ impl DirectoryStore {
         }
     }
 
-    /// Leaves the part of a file for the next attempt, and counts it.
+    /// Closes a file and keeps its partial file for the next attempt, counted against the limits.
     fn leave(&mut self, mut open: OpenFile) {
         if open.making.take().is_some() {
-            // If this fails, the file is removed together with the parts.
+            // If this fails, the file is removed later, together with the partial files.
             let _ = fs::remove_file(open.made());
             self.usage.shrink(open.size);
         }
@@ -101,7 +102,7 @@ impl DirectoryStore {
         self.usage.leave(u32::from(is_new) + u32::from(open.patch_path().exists()));
     }
 
-    /// Removes the parts of earlier attempts that no open file uses.
+    /// Removes partial files of earlier attempts that no open file uses.
     fn remove_unused(&mut self) -> io::Result<()> {
         let parts = self.root.join(PARTS);
         if !metadata(&parts)?.is_some_and(|found| found.is_dir()) {
@@ -121,7 +122,7 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Reserves room, and removes unused parts if that is necessary.
+    /// Counts an addition against the limits, and removes unused partial files if that is necessary.
     fn take(&mut self, add: impl Fn(&mut Usage) -> Result<(), DirectoryLimit>) -> io::Result<()> {
         if add(&mut self.usage).is_err() {
             self.remove_unused()?;
@@ -130,10 +131,10 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Removes all parts, when every file is complete.
+    /// Removes all partial files. Call it once every file is complete.
     ///
     /// # Errors
-    /// An error of the file system.
+    /// Returns an error of the file system.
     pub fn remove_parts(&mut self) -> io::Result<()> {
         self.close();
         self.remove_unused()?;
@@ -145,10 +146,10 @@ impl DirectoryStore {
         let name = core::str::from_utf8(entry.path).map_err(io::Error::other)?;
         // Some file systems ignore case.
         if name.split('/').next().is_some_and(|first| first.eq_ignore_ascii_case(PARTS)) {
-            return Err(io::Error::other("the name is reserved for parts of files"));
+            return Err(io::Error::other("the name is reserved for partial files"));
         }
         if !is_portable_path(name) {
-            return Err(io::Error::other("Windows gives the name another meaning"));
+            return Err(io::Error::other("the name has a special meaning on Windows"));
         }
         let path = self.place(name)?;
         check_file(&path)?;
@@ -163,7 +164,7 @@ impl DirectoryStore {
             self.take(Usage::add_file)?;
             is_counted = true;
         } else if self.usage.check().is_err() {
-            // Parts that were to replace files count as files once they are left.
+            // A partial file that was to replace a file counts as a file once it is left.
             self.remove_unused()?;
         }
         let file = if is_in_place { File::open(&path)? } else { open_part(&part)? };
@@ -182,12 +183,12 @@ impl DirectoryStore {
         Ok(present)
     }
 
-    /// Returns the path of a file. No existing directory on the path is a link.
+    /// Returns the path of a file, after checking that no existing directory on the path is a link.
     fn place(&self, name: &str) -> io::Result<PathBuf> {
         let directories = self.directories(name)?;
         for directory in &directories {
             if metadata(directory)?.is_some_and(|found| !found.is_dir()) {
-                return Err(io::Error::other(format!("{} is no directory", shown(directory))));
+                return Err(io::Error::other(format!("{} is not a directory", shown(directory))));
             }
         }
         Ok(self.root.join(name))
@@ -197,7 +198,7 @@ impl DirectoryStore {
     fn directories(&self, name: &str) -> io::Result<Vec<PathBuf>> {
         let names = name.split('/').count() - 1;
         if names > MAX_DEPTH {
-            return Err(io::Error::other(format!("it is in more than {MAX_DEPTH} directories")));
+            return Err(io::Error::other(format!("the file is nested in more than {MAX_DEPTH} directories")));
         }
         let mut path = self.root.clone();
         let enter = |part| {
@@ -207,8 +208,8 @@ impl DirectoryStore {
         Ok(name.split('/').take(names).map(enter).collect())
     }
 
-    /// Creates the directories of a file once the file is complete, so that a sender creates no directories without
-    /// files.
+    /// Creates the directories of a file once the file is complete. Otherwise a sender could create directories
+    /// without files.
     fn make_directories(&mut self, name: &str) -> io::Result<()> {
         for directory in self.directories(name)? {
             if metadata(&directory)?.is_none() {
@@ -273,7 +274,7 @@ impl DirectoryStore {
         let open = self.file(number)?;
         let (size, kept) = (open.size, open.kept());
         if open.making.is_none() {
-            // The resulting file is not longer than that.
+            // The patched file is not longer than `size`.
             self.take(|usage| usage.grow(size))?;
         }
         let open = self.file(number)?;
@@ -293,7 +294,6 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Stores the reason for a failure.
     fn failed(&mut self, path: &Path, error: io::Error) -> StorageError {
         self.error = Some(match limit_of(&error) {
             Some(limit) => DirectoryError::Exceeds(self.root.clone(), limit),
@@ -308,7 +308,7 @@ impl DirectoryStore {
     }
 }
 
-/// Returns the limit that an error reports.
+/// Returns the directory limit that an error contains.
 fn limit_of(error: &io::Error) -> Option<DirectoryLimit> {
     error.get_ref()?.downcast_ref().copied()
 }
@@ -328,7 +328,7 @@ fn hex(bytes: &[u8]) -> String {
 /// Checks that a path is a file if it exists.
 fn check_file(path: &Path) -> io::Result<()> {
     match metadata(path)? {
-        Some(found) if !found.is_file() => Err(io::Error::other(format!("{} is no file", shown(path)))),
+        Some(found) if !found.is_file() => Err(io::Error::other(format!("{} is not a file", shown(path)))),
         _ => Ok(()),
     }
 }
@@ -337,7 +337,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
     match metadata(path)? {
         None => fs::create_dir(path),
         Some(found) if found.is_dir() => Ok(()),
-        Some(_) => Err(io::Error::other(format!("{} is no directory", shown(path)))),
+        Some(_) => Err(io::Error::other(format!("{} is not a directory", shown(path)))),
     }
 }
 
@@ -363,7 +363,7 @@ impl Store for DirectoryStore {
     }
 
     fn base(&mut self, file: u32) -> Option<u64> {
-        // A file that cannot be read is fetched.
+        // If the existing file cannot be read, it is fetched in full.
         self.file(file).and_then(OpenFile::base).ok().flatten()
     }
 

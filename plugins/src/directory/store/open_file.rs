@@ -1,4 +1,4 @@
-//! A file that is being transferred: its final path, its part, and the patch for it. No link is followed.
+//! A file that is being transferred: its final path, its partial file, and the patch for it. No link is followed.
 
 use std::format;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -10,20 +10,20 @@ use crate::directory::patches::{self, Patcher, StepError};
 use crate::directory::shown;
 use crate::files::PatchStep;
 
-/// A file that a transfer has begun and not finished.
+/// A file that a transfer has begun but not finished.
 pub(super) struct OpenFile {
     pub(super) path: PathBuf,
     pub(super) part: PathBuf,
     pub(super) file: File,
-    /// True if this is the file at its final path, opened for reading, and not the part.
+    /// True if `file` is the complete file at its final path, opened for reading, and not the partial file.
     pub(super) is_in_place: bool,
-    /// True if its part counts as a file; a part that replaces a file does not.
+    /// True if the partial file counts as a file; a partial file that replaces an existing file does not.
     pub(super) is_counted: bool,
     pub(super) size: u64,
     /// The older version at the final path.
     pub(super) base: Option<File>,
     pub(super) patch: Option<File>,
-    /// The patcher being applied, and the file that it makes.
+    /// The patcher that is being applied, and its output file.
     pub(super) making: Option<(Patcher<File, File>, File)>,
 }
 
@@ -37,7 +37,7 @@ impl OpenFile {
         self.file.write_all(bytes)
     }
 
-    /// Returns the size of the version at the final path, if a patch may start from it.
+    /// Returns the size of the version at the final path if a patch may be applied to it.
     pub(super) fn base(&mut self) -> io::Result<Option<u64>> {
         let Some(found) = metadata(&self.path)? else { return Ok(None) };
         if !found.is_file() || found.len().max(self.size) > patches::LONGEST {
@@ -62,12 +62,12 @@ impl OpenFile {
         self.part.with_extension("patch")
     }
 
-    /// Returns the bytes of the part and of the patch.
+    /// Returns the total bytes of the partial file and of the patch.
     pub(super) fn kept(&self) -> u64 {
         length(&self.part).saturating_add(length(&self.patch_path()))
     }
 
-    /// Returns the path of the file that the patch makes.
+    /// Returns the path of the output file of the patch.
     pub(super) fn made(&self) -> PathBuf {
         self.part.with_extension("new")
     }
@@ -82,14 +82,14 @@ impl OpenFile {
         drop(patcher);
         match stepped {
             Ok(_) => {
-                // It has the right length now, so it is checked like any other part.
+                // The output has the expected length, so it is verified like any other partial file.
                 (self.file, self.is_in_place) = (file, false);
                 fs::rename(self.made(), &self.part)?;
                 self.end_patch(PatchStep::Applied)
             }
             Err(StepError { error, is_of_writer: true }) => {
                 drop(file);
-                // The disk may be full because of this file.
+                // The output may be the reason why the disk is full.
                 let _ = fs::remove_file(self.made());
                 Err(error)
             }
@@ -101,13 +101,13 @@ impl OpenFile {
         }
     }
 
-    /// Removes the patch, which is used up.
+    /// Removes the patch, which is no longer needed.
     fn end_patch(&self, step: PatchStep) -> io::Result<PatchStep> {
         fs::remove_file(self.patch_path())?;
         Ok(step)
     }
 
-    /// Returns the patcher and its output: those of the previous step, or new ones. `None` if the patch is malformed.
+    /// Returns the patcher and its output, either from the previous step or new. `None` if the patch is malformed.
     fn making(&mut self) -> io::Result<Option<(Patcher<File, File>, File)>> {
         if let Some(making) = self.making.take() {
             return Ok(Some(making));
@@ -134,7 +134,7 @@ pub(super) fn length(path: &Path) -> u64 {
     fs::symlink_metadata(path).map_or(0, |found| found.len())
 }
 
-/// Returns the metadata of a path, if it exists. A link is not followed and is an error.
+/// Returns the metadata of a path; `None` if it does not exist. A link is an error.
 pub(super) fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => {

@@ -1,4 +1,4 @@
-//! Tests of the store of a directory.
+//! The store of a receiving directory.
 
 use super::super::patches;
 use super::*;
@@ -18,7 +18,8 @@ fn begin(store: &mut DirectoryStore, number: u32, path: &str) -> Result<u64, Sto
     store.begin(number, &Entry { path: path.as_bytes(), size: 0, digest: [0; 32] })
 }
 
-/// A peer that only begins files creates no directories, and one that finishes files creates a limited number.
+/// A sender that begins files without finishing them creates no directories. Finished files create at most the
+/// maximum number.
 #[test]
 fn directories_are_created_only_for_complete_files() {
     let mut store = store("counted", 3);
@@ -33,7 +34,7 @@ fn directories_are_created_only_for_complete_files() {
     assert_eq!(store.finish(3), Err(StorageError));
     let error = store.error.take().expect("a reason");
     assert!(matches!(error, DirectoryError::Exceeds(_, DirectoryLimit::Directories(3))), "{error}");
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
 #[test]
@@ -43,10 +44,10 @@ fn parts_directory_name_is_reserved_in_any_case() {
         assert_eq!(begin(&mut store, 0, path), Err(StorageError), "{path}");
     }
     begin(&mut store, 0, ".rakwire-parts/a").expect("a part");
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
-/// Received files may be passed on to another system, or the directory may be mounted from one.
+/// Another system may later receive the files, or mount the directory.
 #[test]
 fn windows_reserved_names_are_refused_on_all_systems() {
     let mut store = store("windows", 3);
@@ -54,10 +55,10 @@ fn windows_reserved_names_are_refused_on_all_systems() {
         assert_eq!(begin(&mut store, 0, path), Err(StorageError), "{path}");
     }
     begin(&mut store, 0, "maps/auxiliary.txt").expect("a part");
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
-/// Creates a store with an older version in its place, and returns it with the newer version.
+/// Creates a store with an older version of a file at its final path, and returns it with the newer version.
 fn patched_store(name: &str) -> (DirectoryStore, Vec<u8>) {
     let old: Vec<u8> = (0..700_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
     let new = [&old[..300_000], b"a change", &old[300_000..]].concat();
@@ -77,7 +78,7 @@ fn begin_patched(store: &mut DirectoryStore, new: &[u8]) -> Result<u64, StorageE
 
 fn apply_all(store: &mut DirectoryStore) -> PatchStep {
     loop {
-        match store.apply_patch(0, 256 * 1_024).expect("room") {
+        match store.apply_patch(0, 256 * 1_024).expect("enough space") {
             PatchStep::Unfinished => {}
             step @ (PatchStep::Applied | PatchStep::Invalid) => return step,
         }
@@ -92,13 +93,13 @@ fn a_patch_is_applied_in_steps() {
     let mut end = [0; 100];
     store.read(0, new.len() as u64 - 100, &mut end).expect("it is here");
     assert!(new.ends_with(&end));
-    store.finish(0).expect("a right file");
+    store.finish(0).expect("a valid file");
     assert_eq!(fs::read(store.root.join("a")).expect("a file"), new);
-    store.remove_parts().expect("they are there");
-    fs::remove_dir_all(&store.root).expect("it is there");
+    store.remove_parts().expect("the parts exist");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
-/// Even after a crash, a partly patched file is not mistaken for the beginning of the file.
+/// The partly patched output must not be mistaken for the beginning of the file after a crash.
 #[test]
 fn an_interrupted_patch_leaves_no_partial_file() {
     let (mut store, new) = patched_store("interrupted");
@@ -109,10 +110,9 @@ fn an_interrupted_patch_leaves_no_partial_file() {
     store.close();
     assert!(!made.exists());
     assert_eq!(begin_patched(&mut store, &new), Ok(0));
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
-/// A completely patched file is not patched again.
 #[test]
 fn patched_file_is_kept_as_a_part_until_verified() {
     let (mut store, new) = patched_store("made");
@@ -121,10 +121,10 @@ fn patched_file_is_kept_as_a_part_until_verified() {
     store.close();
     assert!(!made.exists());
     assert_eq!(begin_patched(&mut store, &new), Ok(new.len() as u64));
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
-/// A file that replaces a wrongly patched one is an ordinary part.
+/// The file that replaces a wrongly patched one is an ordinary partial file.
 #[test]
 fn a_file_with_a_wrong_patch_is_fetched_in_full() {
     let (mut store, new) = patched_store("wrong");
@@ -132,13 +132,13 @@ fn a_file_with_a_wrong_patch_is_fetched_in_full() {
     let made = store.file(0).expect("it is open").made();
     store.discard(0).expect("it is open");
     assert!(!made.exists());
-    store.write(0, 0, &new[..1_000]).expect("room");
+    store.write(0, 0, &new[..1_000]).expect("enough space");
     store.close();
     assert_eq!(begin_patched(&mut store, &new), Ok(1_000));
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
-/// A full disk does not mean that the patch is wrong: fetching the whole file would fail as well.
+/// A limit or a full disk does not mean that the patch is invalid: fetching the whole file would fail as well.
 #[test]
 fn a_patch_that_exceeds_the_directory_limit_aborts_the_transfer() {
     let (mut store, _) = patched_store("full");
@@ -150,25 +150,25 @@ fn a_patch_that_exceeds_the_directory_limit_aborts_the_transfer() {
     assert_eq!(store.apply_patch(0, 1_000), Err(StorageError));
     assert!(matches!(store.error.take(), Some(DirectoryError::CannotWrite(..))));
     assert!(!made.exists());
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
 #[test]
 fn a_malformed_patch_is_reported_as_invalid() {
     let (mut store, _) = patched_store("worthless");
-    store.write_patch(0, 0, b"BSDIFF50").expect("room");
+    store.write_patch(0, 0, b"BSDIFF50").expect("enough space");
     assert_eq!(apply_all(&mut store), PatchStep::Invalid);
     assert_eq!(store.file(0).expect("it is open").file.metadata().expect("a file").len(), 0);
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
 #[test]
 fn directories_nest_up_to_the_maximum_depth() {
     let mut store = store("depth", 100);
     begin(&mut store, 0, &format!("{}file", "d/".repeat(MAX_DEPTH))).expect("a part");
-    store.finish(0).expect("as deep as may be");
+    store.finish(0).expect("a file at the maximum depth");
     assert!(begin(&mut store, 1, &format!("{}file", "d/".repeat(MAX_DEPTH + 1))).is_err());
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
 /// Returns the bytes of all files in a directory and its subdirectories.
@@ -177,7 +177,7 @@ fn bytes_in(directory: &Path) -> u64 {
     entries.map(|path| if path.is_dir() { bytes_in(&path) } else { length(&path) }).sum()
 }
 
-/// Runs one interrupted attempt, in which `of_each` bytes of each file arrive.
+/// Runs an interrupted attempt in which the first `of_each` bytes of each file arrive.
 fn attempt(store: &mut DirectoryStore, files: &[(&str, u64)], of_each: u64) -> Result<(), StorageError> {
     for (number, (path, size)) in files.iter().enumerate() {
         let number = number as u32;
@@ -199,8 +199,8 @@ fn exceeds(store: &mut DirectoryStore) -> Option<DirectoryLimit> {
     }
 }
 
-/// A peer that offers different files in each attempt cannot fill the disk, within one run of the program or across
-/// many.
+/// A sender that offers different files in each attempt cannot fill the disk, within one run of the program or across
+/// several.
 #[test]
 fn many_attempts_stay_within_the_byte_limit() {
     let mut store = store("attempts", 0);
@@ -216,14 +216,14 @@ fn many_attempts_stay_within_the_byte_limit() {
             assert!(bytes_in(&store.root) <= 10_000);
         }
     }
-    // Complete files stay and count.
+    // Complete files are kept and count.
     assert_eq!(attempt(&mut store, &[("c", 6_000)], 6_000), Ok(()));
     store.close();
     assert_eq!(attempt(&mut store, &[("d", 6_000)], 6_000), Err(StorageError));
     assert_eq!(exceeds(&mut store), Some(DirectoryLimit::Bytes(10_000)));
     store.close();
     assert!(bytes_in(&store.root) <= 10_000);
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
 #[test]
@@ -244,17 +244,17 @@ fn many_small_files_stay_within_the_file_limit() {
     }
     assert_eq!(attempt(&mut store, &[("c10", 0)], 0), Err(StorageError));
     assert_eq!(exceeds(&mut store), Some(DirectoryLimit::Files(10)));
-    // Other versions of files that already exist.
+    // Newer versions of existing files.
     for number in 0..50 {
         let digest = [number; 32];
         assert!(store.begin(0, &Entry { path: b"c0", size: 1, digest }).is_ok());
         store.close();
         assert!(count(&store) <= 12, "{}", count(&store));
     }
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
-/// Parts from earlier runs are removed; complete files that exceed the limit are refused.
+/// Partial files of earlier runs are removed. Complete files that exceed the limit are an error.
 #[test]
 fn a_lower_limit_applies_when_the_directory_is_reopened() {
     let mut store = store("lowered", 0);
@@ -263,12 +263,13 @@ fn a_lower_limit_applies_when_the_directory_is_reopened() {
     store.close();
     let lowered = DirectoryStore::new(&store.root, limits(0, 5_000)).expect("the part makes room");
     assert_eq!(bytes_in(&lowered.root), 4_000);
-    let refused = DirectoryStore::new(&store.root, limits(0, 3_999)).expect_err("a file is no part");
+    let refused =
+        DirectoryStore::new(&store.root, limits(0, 3_999)).expect_err("a complete file exceeds the limit");
     assert!(matches!(refused, DirectoryError::Exceeds(_, DirectoryLimit::Bytes(3_999))), "{refused}");
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
-/// A resumed part is not counted twice, and a replaced file does not count any more.
+/// A resumed partial file is not counted twice, and a replaced file no longer counts.
 #[test]
 fn resumed_and_replaced_files_count_once_toward_the_limit() {
     let mut store = store("once", 0);
@@ -285,21 +286,25 @@ fn resumed_and_replaced_files_count_once_toward_the_limit() {
     }
     assert_eq!(bytes_in(&store.root), 9_000);
     assert_eq!(store.usage.check(), Ok(()));
-    assert_eq!(attempt(&mut store, &[("a", 4_000)], 4_000), Err(StorageError), "both are there for a while");
-    fs::remove_dir_all(&store.root).expect("it is there");
+    assert_eq!(
+        attempt(&mut store, &[("a", 4_000)], 4_000),
+        Err(StorageError),
+        "both versions exist during the replacement"
+    );
+    fs::remove_dir_all(&store.root).expect("it exists");
 }
 
 #[test]
 fn patch_and_patched_file_count_toward_the_limit() {
     let (mut store, new) = patched_store("counted-patch");
     assert_eq!(apply_all(&mut store), PatchStep::Applied);
-    store.finish(0).expect("a right file");
-    store.remove_parts().expect("they are there");
+    store.finish(0).expect("a valid file");
+    store.remove_parts().expect("the parts exist");
     let left = bytes_in(&store.root);
     assert_eq!(left, new.len() as u64);
     let mut usage = Usage::new(limits(0, left));
     core::mem::swap(&mut usage, &mut store.usage);
-    assert_eq!(usage.grow((1 << 30) - left), Ok(()), "nothing else is counted");
+    assert_eq!(usage.grow((1 << 30) - left), Ok(()), "the directory contains nothing else");
     assert!(usage.grow(1).is_err());
-    fs::remove_dir_all(&store.root).expect("it is there");
+    fs::remove_dir_all(&store.root).expect("it exists");
 }

@@ -31,7 +31,7 @@ pub(super) enum Patch {
     Hashing { size: u64, read: u64 },
     /// A patch from the version with this digest should be requested.
     Wanted([u8; BASE_LENGTH]),
-    /// The patch was requested.
+    /// The patch was requested, and no reply has arrived.
     AskedFor,
     /// The sender has a patch, and its bytes are being fetched.
     Fetching { number: u32, size: u64, requested: u64 },
@@ -46,7 +46,7 @@ pub(super) enum Patch {
 /// The result of checking a file against its digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Checked {
-    /// Some bytes have not arrived or were not read back yet.
+    /// Some bytes have not arrived or have not been read back.
     Incomplete,
     Right,
     /// The digest does not match, and some bytes were present before the transfer.
@@ -162,8 +162,8 @@ impl IncomingFile {
         self.hashed < stored || self.hashed == self.size
     }
 
-    /// Reads back at most `budget` bytes up to `stored`. Returns the remaining budget. Reading back makes the
-    /// digest cover what the application has actually stored.
+    /// Reads back at most `budget` bytes up to `stored`. Returns the remaining budget. The digest is computed over
+    /// bytes read back, so that it covers what the application has stored.
     pub(super) fn check<S: Store>(
         &mut self,
         store: &mut S,

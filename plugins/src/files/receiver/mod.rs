@@ -30,13 +30,13 @@ pub enum ReceiverEvent {
     Ended(Result<Progress, Failure>),
 }
 
-/// A transfer is already in progress: cancel it, or wait until it has ended.
+/// The error for a second transfer while one is in progress: cancel it, or wait until it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferInProgress;
 
 impl core::fmt::Display for TransferInProgress {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("a transfer is under way; cancel it, or wait until it has ended")
+        f.write_str("a transfer is in progress; cancel it, or wait until it has ended")
     }
 }
 
@@ -63,7 +63,7 @@ pub struct FileReceiver<P: Protocol, S, const WINDOW: usize, const AHEAD: usize,
     pub store: S,
     limits: Limits,
     transfer: Option<Transfer<WINDOW, AHEAD>>,
-    /// The final message to the sender, until it is sent.
+    /// The final message to the sender, if it is not sent yet.
     last: Option<(ConnectionId, Request)>,
     is_progress_due: bool,
     ended: Option<Result<Progress, Failure>>,
@@ -79,7 +79,12 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
     /// Creates a receiver without a transfer. Its messages use the default delivery, which is reliable.
     #[must_use]
     pub fn new(store: S, limits: Limits) -> Self {
-        const { assert!(BYTES >= MIN_BYTES && WINDOW > 0 && AHEAD > 0, "a page of the manifest needs room") };
+        const {
+            assert!(
+                BYTES >= MIN_BYTES && WINDOW > 0 && AHEAD > 0,
+                "BYTES must hold a page of the manifest, and the other sizes must be large enough"
+            )
+        };
         Self {
             store,
             limits,
@@ -108,7 +113,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
     /// Fetches all files of a peer that are not present yet, resuming earlier transfers.
     ///
     /// # Errors
-    /// [`TransferInProgress`].
+    /// Returns [`TransferInProgress`] if a transfer is in progress.
     pub fn fetch(&mut self, id: ConnectionId) -> Result<(), TransferInProgress> {
         if self.transfer.is_some() {
             return Err(TransferInProgress);
@@ -132,8 +137,8 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
             self.is_progress_due = false;
             return Some(ReceiverEvent::Progress(transfer.progress));
         }
-        // Reported only after the final message was sent. Otherwise an application that closes the connection
-        // on this event would prevent it.
+        // The end is reported only after the final message was sent. Otherwise an application that closes the
+        // connection on this event would prevent that message.
         if self.last.is_some() { None } else { self.ended.take().map(ReceiverEvent::Ended) }
     }
 

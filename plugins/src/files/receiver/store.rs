@@ -27,30 +27,30 @@ pub trait Store {
     /// fetched again.
     ///
     /// # Errors
-    /// [`StorageError`], which aborts the transfer, as in the other methods.
+    /// Returns a [`StorageError`], which aborts the transfer. The other methods do the same.
     fn begin(&mut self, file: u32, entry: &Entry<'_>) -> Result<u64, StorageError>;
 
     /// Reads bytes back until the buffer is full.
     ///
     /// # Errors
-    /// See [`begin`](Self::begin).
+    /// Returns the error of [`begin`](Self::begin).
     fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError>;
 
     /// Writes bytes, not necessarily in order if the protocol is unordered.
     ///
     /// # Errors
-    /// See [`begin`](Self::begin).
+    /// Returns the error of [`begin`](Self::begin).
     fn write(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), StorageError>;
 
-    /// Discards the stored bytes of a file because they are wrong. They are all written again from the start.
+    /// Discards the stored bytes of a file because they are wrong. The whole file is then written again.
     ///
     /// # Errors
-    /// See [`begin`](Self::begin).
+    /// Returns the error of [`begin`](Self::begin).
     fn discard(&mut self, file: u32) -> Result<(), StorageError>;
 
     /// Returns the size of an older version of a file to which a patch may apply.
     ///
-    /// It is called if no bytes of the file are present, or wrong ones. The default returns `None`, for
+    /// It is called if no bytes of the file are present, or only wrong bytes. The default returns `None`, for
     /// applications that cannot apply patches.
     fn base(&mut self, _file: u32) -> Option<u64> {
         None
@@ -60,7 +60,7 @@ pub trait Store {
     /// SHA-256 identifies it to the sender.
     ///
     /// # Errors
-    /// [`StorageError`], after which the file is fetched as if there were no older version.
+    /// Returns a [`StorageError`], after which the whole file is fetched.
     fn read_base(&mut self, _file: u32, _offset: u64, _buffer: &mut [u8]) -> Result<(), StorageError> {
         Err(StorageError)
     }
@@ -69,18 +69,18 @@ pub trait Store {
     /// shorter than its file.
     ///
     /// # Errors
-    /// See [`begin`](Self::begin).
+    /// Returns the error of [`begin`](Self::begin).
     fn write_patch(&mut self, _file: u32, _offset: u64, _bytes: &[u8]) -> Result<(), StorageError> {
         Err(StorageError)
     }
 
     /// Produces about `bytes` bytes of a file from its complete patch and the older version.
     ///
-    /// It is called repeatedly until the file is complete, so that other work can run in between. The file is
+    /// It is called repeatedly until the file is complete, so that other work can run between the calls. The file is
     /// then read back.
     ///
     /// # Errors
-    /// See [`begin`](Self::begin).
+    /// Returns the error of [`begin`](Self::begin).
     fn apply_patch(&mut self, _file: u32, _bytes: u64) -> Result<PatchStep, StorageError> {
         Ok(PatchStep::Invalid)
     }
@@ -88,6 +88,6 @@ pub trait Store {
     /// Finishes a file that is complete and has the correct SHA-256.
     ///
     /// # Errors
-    /// See [`begin`](Self::begin).
+    /// Returns the error of [`begin`](Self::begin).
     fn finish(&mut self, file: u32) -> Result<(), StorageError>;
 }

@@ -21,7 +21,7 @@ pub struct Limits {
     pub file_bytes: u64,
     /// The maximum size of all files, in bytes.
     pub bytes: u64,
-    /// The maximum time for which the sender may leave requests unanswered.
+    /// The maximum time without a reply from the sender while requests are open.
     pub timeout: Duration,
 }
 
@@ -104,7 +104,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
             .map(|last_received_at| last_received_at + self.limits.timeout)
     }
 
-    /// Handles a page of the manifest. Returns false if it was not requested.
+    /// Handles a page of the manifest. Returns false if the page was not requested.
     pub(super) fn on_page<S: Store>(
         &mut self,
         now: Instant,
@@ -125,7 +125,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
             self.on_entry(store, &entry)?;
         }
         let is_last = self.listed.files == page.totals.files;
-        // An empty page would be requested forever.
+        // The receiver would request an empty page again and again.
         let is_empty = page.first == self.listed.files;
         if (is_empty && !is_last) || (is_last && self.listed.bytes != page.totals.bytes) {
             return Err(Reason::BadManifest);
@@ -175,7 +175,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         self.files.push_back(file).map_err(|_| Reason::BadMessage)
     }
 
-    /// Handles bytes of a file. Returns false if they were not requested.
+    /// Handles bytes of a file. Returns false if the bytes were not requested.
     pub(super) fn on_data<S: Store>(
         &mut self,
         now: Instant,
@@ -202,14 +202,14 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         Ok(true)
     }
 
-    /// Removes and returns the open request with this number, if there is one.
+    /// Removes and returns the open request with this number; `None` if there is none.
     fn on_answer(&mut self, now: Instant, number: u32) -> Option<OpenRequest> {
         let at = self.open.iter().position(|open| open.number == number)?;
         self.last_received_at = Some(now);
         Some(self.open.remove(at))
     }
 
-    /// Handles a patch reply. Returns false if it was not requested.
+    /// Handles the reply to a patch request. Returns false if the reply was not requested.
     pub(super) fn on_patch(
         &mut self,
         now: Instant,
@@ -247,13 +247,13 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         offsets.min().unwrap_or(first.requested)
     }
 
-    /// Returns true if files must be verified, patches applied or older versions read.
+    /// Returns true if bytes must be verified, patches applied or older versions read.
     pub(super) fn can_be_checked(&self) -> bool {
         self.files.front().is_some_and(|first| first.can_be_checked(self.stored(first)))
             || self.files.iter().any(IncomingFile::is_being_patched)
     }
 
-    /// Applies about `budget` bytes of the patch of the next file that has one. Returns the remaining budget.
+    /// Applies about `budget` bytes of patches to the next file with a complete patch. Returns the remaining budget.
     pub(super) fn apply_patches<S: Store>(&mut self, store: &mut S, budget: u64) -> Result<u64, Reason> {
         let file = self.files.iter_mut().find(|file| file.patch == Patch::Applying);
         let Some(file) = file.filter(|_| budget > 0) else { return Ok(budget) };
@@ -310,7 +310,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         Ok((is_finished, budget))
     }
 
-    /// Returns the next request. The manifest comes before files, so that there are always files to request.
+    /// Returns the next request. Requests for the manifest come first, so that there are always files to request.
     pub(super) fn next_request(&self) -> Option<Request> {
         let room = AHEAD.saturating_sub(self.files.len());
         let is_listed = self.is_begun && self.listed.files == self.progress.total.files;

@@ -11,9 +11,9 @@ pub(super) struct Entity {
     pub(super) owner: Option<ConnectionId>,
     /// The number of ownership changes so far.
     pub(super) term: u16,
-    /// The number of the last applied message of its owner.
+    /// The number of the last applied state message from the owner.
     pub(super) owner_number: u32,
-    /// The tick in which it was first sent; 0 before that.
+    /// The tick in which the entity was first sent; 0 before that.
     pub(super) created_at: u32,
     /// The last tick in which any field changed.
     pub(super) changed_at: u32,

@@ -9,7 +9,7 @@ pub(super) enum Knowledge {
     Absent,
     /// The full state is being sent.
     Creating,
-    /// The client has the full state of some tick, and gets the changes since then.
+    /// The client has the full state of some tick, and receives the changes since then.
     Present,
     /// The removal is being sent.
     Removing,
@@ -26,7 +26,8 @@ pub(super) struct Known {
     pub(super) acked: u32,
     /// The ticks in which the entity was sent in the current state.
     sent: Received,
-    /// Grows by the entity's priority in each tick in which there is something to send.
+    /// The accumulated priority: grows by the entity's priority in each tick in which the entity has something to
+    /// send.
     pub(super) priority: u32,
 }
 
@@ -54,8 +55,8 @@ impl Known {
         (self.knowledge, self.sent, self.priority) = (knowledge, Received::default(), 0);
     }
 
-    /// Compares the known state with the wanted one, which is `None` if the entity is out of scope. Returns
-    /// true if something must be sent in this tick.
+    /// Compares the known state with the wanted state, which is `None` if the entity is out of scope. Returns true if
+    /// something must be sent in this tick.
     pub(super) fn refresh(&mut self, wanted: Option<Wanted>, tick: u32, resend: u32) -> bool {
         let Some(wanted) = wanted else {
             if matches!(self.knowledge, Knowledge::Creating | Knowledge::Present) {
@@ -84,7 +85,7 @@ impl Known {
         }
     }
 
-    /// Returns true if it was never sent, or so long ago that an acknowledgement should have arrived.
+    /// Returns true if the entity was never sent, or so long ago that an acknowledgement should have arrived.
     fn is_resent(&self, tick: u32, resend: u32) -> bool {
         self.sent.latest() == 0 || tick.saturating_sub(self.sent.latest()) >= resend
     }

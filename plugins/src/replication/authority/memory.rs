@@ -190,8 +190,8 @@ pub struct AuthorityConfig {
     pub connections: usize,
     /// The maximum number of entities, 1 to 65,536. Clients need the same capacity. Default: 1,024.
     pub entities: usize,
-    /// The number of past ticks that are stored, at least 2. Short forms are used if the last acknowledgement
-    /// is less old. Each tick takes four bytes per field of each entity. Default: 16.
+    /// The number of past ticks that are stored, at least 2. A change has its short form if the last acknowledgement
+    /// is more recent than that. Each tick takes four bytes per field of each entity. Default: 16.
     pub history: usize,
     /// The maximum message length in bytes. Clients need the same maximum. Default: 1,024, which fits into a
     /// datagram.
@@ -225,7 +225,7 @@ pub struct HeapAuthorityMemory {
 
 #[cfg(feature = "alloc")]
 impl HeapAuthorityMemory {
-    /// Allocates each list directly on the heap, so that no list is ever on a stack.
+    /// Allocates each list directly on the heap, so that no list ever occupies the stack.
     pub(super) fn new(config: &AuthorityConfig, fields: usize) -> Self {
         let entities = config.entities.clamp(1, 1 << 16);
         let history = config.history.max(2);

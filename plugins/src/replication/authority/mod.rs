@@ -51,7 +51,7 @@ pub struct Authority<P: Protocol, S, M> {
     memory: M,
     tick: u32,
     delivery: P::Delivery,
-    /// The latest client with other classes that was not polled yet.
+    /// The latest client with different classes that was not polled yet.
     mismatch: Option<ConnectionId>,
     stats: AuthorityStats,
 }
@@ -85,11 +85,11 @@ impl<
     const BYTES: usize,
 > FixedAuthority<P, S, PEERS, ENTITIES, FIELDS, HISTORY, BYTES>
 {
-    /// Creates an authority without entities. Use unreliable delivery: a lost update need not be resent,
-    /// because the next one replaces it.
+    /// Creates an authority without entities. Use unreliable delivery: a lost update need not be resent, because the
+    /// next update replaces it.
     ///
     /// # Errors
-    /// [`ClassError`].
+    /// Returns a [`ClassError`] if the classes are invalid or exceed the capacity.
     pub fn new(classes: &'static [Class], scope: S, delivery: P::Delivery) -> Result<Self, ClassError> {
         class::check(classes, FIELDS, (BYTES * 8).saturating_sub(OVERHEAD_BITS))?;
         Ok(Self::over(FixedAuthorityMemory::new(), classes, scope, delivery))
@@ -115,7 +115,7 @@ impl<P: Protocol, S: Scope> HeapAuthority<P, S> {
     /// ```
     ///
     /// # Errors
-    /// [`ClassError`].
+    /// Returns a [`ClassError`] if the classes are invalid or exceed the sizes of `config`.
     pub fn new(
         classes: &'static [Class],
         scope: S,
@@ -143,11 +143,11 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         }
     }
 
-    /// Creates an entity, which clients receive at the next [tick](Self::tick). `handle` is a number of the
-    /// application's choice for finding it.
+    /// Creates an entity, which clients receive at the next [tick](Self::tick). `handle` is a number by which the
+    /// application can find the entity.
     ///
     /// # Errors
-    /// [`SpawnError`].
+    /// Returns a [`SpawnError`] if the class or its number of values is wrong, or the capacity is reached.
     pub fn spawn(&mut self, class: u8, handle: u32, values: &[u32]) -> Result<NetworkId, SpawnError> {
         let fields = self.classes.get(usize::from(class)).ok_or(SpawnError::BadClass)?.fields;
         if fields.len() != values.len() {
@@ -175,7 +175,7 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
     /// Sets a field of an entity. Bits beyond the width of the field are discarded.
     ///
     /// # Errors
-    /// [`SetError`].
+    /// Returns a [`SetError`] if the entity or field does not exist, or a client owns the entity.
     pub fn set(&mut self, id: NetworkId, field: usize, value: u32) -> Result<(), SetError> {
         let classes = self.classes;
         let mut parts = self.memory.parts();
@@ -190,8 +190,8 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         Ok(())
     }
 
-    /// Sets the client that owns an entity and sets its values; `None` is this authority. A client that
-    /// disconnects loses its entities. Returns false if the entity or the client does not exist.
+    /// Sets the owner of an entity, which sets the values of its fields; `None` is this authority. The entities of a
+    /// client that disconnects fall back to the authority. Returns false if the entity or the client does not exist.
     pub fn set_owner(&mut self, id: NetworkId, owner: Option<ConnectionId>) -> bool {
         let mut parts = self.memory.parts();
         if owner.is_some_and(|owner| parts.peer(owner).is_none()) {
@@ -230,7 +230,7 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         parts.on_tick(tick);
         for (_, peer) in parts.peers.iter_mut().flatten() {
             peer.is_due = peer.budget > 0 && peer.classes == ClientClasses::Same;
-            // Repeated, because a client in a driver without plugins may reply unreliably.
+            // The classes are repeated, because a client in a driver without plugins may reply unreliably.
             peer.classes_due |= peer.classes == ClientClasses::Unknown && tick % GREETING_TICKS == 0;
         }
         tick
@@ -239,8 +239,8 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
     /// Sets the maximum number of bytes sent to a client per tick, in addition to the limit of one message.
     /// Returns false if there is no such client.
     ///
-    /// An entity that needs more than the budget never reaches the client. A client with a budget of 0 costs
-    /// no work.
+    /// An entity that exceeds the budget by itself never reaches the client. A client with a budget of 0 needs no
+    /// computation.
     pub fn set_budget(&mut self, id: ConnectionId, bytes: usize) -> bool {
         self.memory.parts().peer(id).map(|peer| peer.budget = bytes).is_some()
     }
@@ -257,8 +257,8 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         self.stats
     }
 
-    /// Returns the latest client with classes that differ from those of this authority. Each client is returned
-    /// once, and is sent no entities.
+    /// Returns the latest client with classes that differ from those of this authority. Each such client is returned
+    /// once, and receives no entities.
     pub fn poll_mismatch(&mut self) -> Option<ConnectionId> {
         self.mismatch.take()
     }
@@ -339,8 +339,7 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Plugin<P> for Authority<P, S, M>
             let (scope, due) = (&mut self.scope, &mut *parts.due);
             let mut cx = Tick { tick, classes, table, scope, due, is_chosen: &mut *parts.is_chosen };
             let Some((length, chosen)) = peer.write(known, &mut cx, *id, parts.buffer) else { continue };
-            // If the connection does not accept the message, it is dropped, because the next tick sends newer
-            // state.
+            // If the connection does not accept the message, the message is dropped: the next tick sends newer state.
             if sender.send(*id, parts.buffer.get(..length).unwrap_or_default(), delivery).is_ok() {
                 report(known, &mut cx, *id);
                 peer.on_sent(known, &cx, &chosen, length);

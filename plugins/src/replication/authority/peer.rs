@@ -13,16 +13,16 @@ use crate::replication::wire::{Full, HEADER, Record, Writer, gamma_bits, update_
 
 /// The priority of a removal. It is high because a removal is short and frees capacity at the client.
 const REMOVAL_PRIORITY: u32 = 1 << 24;
-/// The number of ticks to wait for an acknowledgement beyond the usual delay.
+/// The number of ticks beyond the usual delay before an acknowledgement counts as missing.
 const RESEND_MARGIN: u32 = 2;
 
 /// The known classes of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientClasses {
-    /// The client has not sent its classes. It gets no entities yet.
+    /// The client has not sent its classes, and receives no entities yet.
     Unknown,
     Same,
-    /// The classes differ. The client gets no entities.
+    /// The classes differ, and the client receives no entities.
     Other,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Peer {
     /// The recent delay of acknowledgements, in ticks.
     ack_delay: u32,
     pub(super) classes: ClientClasses,
-    /// True if the fingerprint of the authority's classes is still to be sent to the client.
+    /// True if the fingerprint of the authority's classes must still be sent to the client.
     pub(super) classes_due: bool,
     pub(super) is_due: bool,
     pub(super) budget: usize,
@@ -49,7 +49,7 @@ pub(super) struct Tick<'a, S> {
     pub(super) scope: &'a mut S,
     /// A buffer for the entities that have something to send, with their priorities.
     pub(super) due: &'a mut [(u32, u16)],
-    /// The entities that are in the message.
+    /// For each entity, true if the message contains it.
     pub(super) is_chosen: &'a mut [bool],
 }
 
@@ -74,7 +74,7 @@ impl Peer {
         }
     }
 
-    /// Handles acknowledged ticks. Returns false if they are in the future.
+    /// Handles acknowledged ticks. Returns false if the acknowledgement covers ticks in the future.
     pub(super) fn on_acknowledgement(&mut self, received: Received, tick: u32) -> bool {
         if received.latest() > tick {
             return false;
@@ -118,7 +118,7 @@ impl Peer {
             let entity = entity.as_ref().filter(|entity| entity.created_at > 0);
             let priority = entity.and_then(|entity| {
                 let priority = cx.scope.priority(id, &cx.table.info(index, entity));
-                // The owner of an entity must be notified of its ownership.
+                // The owner of an entity must receive it, to know that it is the owner.
                 priority
                     .map(|priority| u32::from(priority.get()))
                     .or_else(|| (entity.owner == Some(id)).then_some(1))
@@ -241,8 +241,8 @@ pub(super) fn report(known: &[Known], cx: &mut Tick<'_, impl Scope>, id: Connect
     }
 }
 
-/// Returns an upper bound of the mean bits of an index if `count` of `entities` are named, since the
-/// logarithm of a mean is at least the mean of the logarithms.
+/// Returns an upper bound for the mean bits per index if `count` of `entities` entities are listed. The bound holds
+/// because the logarithm of a mean is at least the mean of the logarithms.
 fn index_bits(entities: usize, count: usize) -> usize {
     let mean = entities.div_ceil(count.max(1)).max(1);
     2 * mean.next_power_of_two().ilog2() as usize + 1

@@ -24,7 +24,7 @@ pub(super) struct Replies<'a> {
 }
 
 impl Replies<'_> {
-    /// Handles the classes of a client. Only the first ones count: a client that sends others later is not
+    /// Handles the classes of a client. Only the first message counts. A client that sends other classes later is not
     /// counted again, and does not replace another client's mismatch.
     fn on_classes(&mut self, id: ConnectionId, fingerprint: u64) -> Option<()> {
         let peer = self.parts.peer(id)?;
@@ -54,7 +54,7 @@ impl Replies<'_> {
                 self.parts.peer(id)?.on_acknowledgement(received, self.tick).then_some(())
             }
             STATE => {
-                // A message is applied only if it is valid as a whole.
+                // Check the whole message first: an invalid message must not be applied in part.
                 self.on_state(id, number, rest, false).ok()?;
                 self.on_state(id, number, rest, true).ok()
             }

@@ -9,15 +9,15 @@ use crate::replication::id::NetworkId;
 /// An entity at the authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityInfo<'e> {
-    /// Its identifier.
+    /// The identifier of the entity.
     pub id: NetworkId,
-    /// The index of its class.
+    /// The index of the entity's class.
     pub class: u8,
     /// The application's number for the entity.
     pub handle: u32,
-    /// The client that owns it; `None` is the authority.
+    /// The client that owns the entity; `None` is the authority.
     pub owner: Option<ConnectionId>,
-    /// Its fields. Values beyond the fields of its class are meaningless.
+    /// The values of the fields. Values beyond the fields of the class are meaningless.
     pub values: &'e [u32],
 }
 
@@ -35,11 +35,11 @@ pub struct SentBits<'b> {
 pub trait Scope {
     /// Returns the priority of an entity for a client; `None` hides the entity from the client.
     ///
-    /// If an update does not fit into a tick, its priority accumulates. An entity is always in the scope of
-    /// its owner.
+    /// An entity that does not fit into a tick accumulates its priority. An entity is always in the scope of its
+    /// owner.
     fn priority(&mut self, to: ConnectionId, entity: &EntityInfo<'_>) -> Option<NonZeroU16>;
 
-    /// Returns true if [`on_sent`](Self::on_sent) is to be called, which makes each update more expensive.
+    /// Returns true if [`on_sent`](Self::on_sent) should be called, which makes each update more expensive.
     fn watches_bandwidth(&self) -> bool {
         false
     }

@@ -7,11 +7,11 @@ use crate::replication::wire::Record;
 pub struct AuthorityStats {
     /// Messages that are malformed or acknowledge future ticks.
     pub malformed: u64,
-    /// States of entities that their sender does not own.
+    /// States for entities that the sender does not own.
     pub unauthorised: u64,
     /// Connections that are ignored because the plugin has fewer slots than the peer has connections.
     pub over_capacity: u64,
-    /// Clients with other classes, which are sent no entities.
+    /// Clients with different classes, which receive no entities.
     pub mismatched: u64,
 }
 

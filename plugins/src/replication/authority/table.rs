@@ -47,7 +47,7 @@ impl<'m> Table<'m> {
         entities.filter_map(move |(index, entity)| Some(self.info(index, entity.as_ref()?)))
     }
 
-    /// Returns how to send each field to a client that has the values of some tick since `acked`.
+    /// Returns the encoding of each field for a client that has the values of some tick since `acked`.
     pub(super) fn changes(&self, index: usize, class: &Class, acked: u32, tick: u32) -> [Change; MAX_FIELDS] {
         let mut changes = [Change::Unchanged; MAX_FIELDS];
         let fields = class.fields.iter().zip(row(self.field_changed_at, index, self.fields));
@@ -60,8 +60,8 @@ impl<'m> Table<'m> {
         changes
     }
 
-    /// Returns true if the short form leads to the current value from every value that the field has had
-    /// since a tick.
+    /// Returns true if the short form gives the current value from every value that the field has had since tick
+    /// `acked`.
     fn is_short(&self, index: usize, field: Field, number: usize, acked: u32, tick: u32) -> bool {
         if field.short == 0 || (tick - acked) as usize >= self.history {
             return false;

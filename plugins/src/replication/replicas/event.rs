@@ -3,9 +3,9 @@
 /// The reason why an entity was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoveReason {
-    /// The authority despawned it.
+    /// The authority despawned the entity.
     Destroyed,
-    /// It left the scope of this peer, and may return.
+    /// The entity left the scope of this peer, and may return.
     OutOfScope,
     /// The connection to the authority was closed.
     Disconnected,
@@ -14,12 +14,12 @@ pub enum RemoveReason {
 /// A change of an entity since the last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicaEvent {
-    /// It was created.
+    /// The entity was created.
     Created,
-    /// Its fields changed, once or several times.
+    /// The fields of the entity changed, once or several times.
     Changed,
-    /// This peer gained (true) or lost (false) its ownership.
+    /// This peer gained (true) or lost (false) the ownership of the entity.
     OwnerChanged(bool),
-    /// It was removed. An entity that was created and removed between two polls is not reported.
+    /// The entity was removed. An entity that is created and removed between two polls is not reported.
     Removed(RemoveReason),
 }

@@ -35,8 +35,8 @@ pub(super) struct View<'m> {
     pub(super) fields: usize,
 }
 
-/// Inline memory, which needs no allocator and is as large as all its lists together. It holds `ENTITIES`
-/// entities of up to `FIELDS` fields, and messages of up to `BYTES` bytes.
+/// Inline memory, which needs no allocator. It has capacity for `ENTITIES` entities of up to `FIELDS` fields, and for
+/// messages of up to `BYTES` bytes.
 #[derive(Debug)]
 pub struct FixedReplicasMemory<const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> {
     places: [Place; ENTITIES],
@@ -71,8 +71,8 @@ impl<const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> Lists
     }
 }
 
-/// The sizes of replicas on the heap, which must be those of the authority. They have as many fields as the longest
-/// class.
+/// The sizes of replicas on the heap, which must equal those of the authority. The number of fields is that of the
+/// largest class.
 ///
 /// ```
 /// use rakwire_plugins::replication::ReplicasConfig;
@@ -83,9 +83,9 @@ impl<const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> Lists
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicasConfig {
-    /// The maximum number of entities, 1 to 65,536: as many as the authority has. Default: 1,024.
+    /// The maximum number of entities, 1 to 65,536; must equal that of the authority. Default: 1,024.
     pub entities: usize,
-    /// The maximum length of a message in bytes, as at the authority. Default: 1,024.
+    /// The maximum length of a message in bytes; must equal that of the authority. Default: 1,024.
     pub max_message: usize,
 }
 
@@ -108,7 +108,7 @@ pub struct HeapReplicasMemory {
 
 #[cfg(feature = "alloc")]
 impl HeapReplicasMemory {
-    /// Allocates each list directly on the heap, so that none is ever on a stack.
+    /// Allocates each list directly on the heap, so that no list ever occupies the stack.
     pub(super) fn new(config: &ReplicasConfig, fields: usize) -> Self {
         let entities = config.entities.clamp(1, 1 << 16);
         Self {

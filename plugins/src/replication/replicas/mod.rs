@@ -1,4 +1,4 @@
-//! The plugin of a client, which holds copies of the authority's entities.
+//! The plugin of a client, which stores copies of the authority's entities.
 
 mod event;
 mod memory;
@@ -34,15 +34,15 @@ use crate::bytes;
 /// An entity at a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaInfo<'r> {
-    /// Its identifier.
+    /// The identifier of the entity.
     pub id: NetworkId,
-    /// The index of its class.
+    /// The index of the entity's class.
     pub class: u8,
-    /// The application's number for it, if it has set one.
+    /// The application's number for the entity, if it has set one.
     pub handle: Option<u32>,
-    /// True if this peer controls it.
+    /// True if this peer owns the entity.
     pub is_owner: bool,
-    /// Its fields; values beyond the fields of its class are meaningless.
+    /// The values of the fields; values beyond the fields of the class are meaningless.
     pub values: &'r [u32],
 }
 
@@ -62,19 +62,19 @@ pub struct ReplicasStats {
     pub updates: u64,
     /// Updates that arrived too late to be applied.
     pub late: u64,
-    /// Messages that are malformed or have more entities than the memory holds.
+    /// Messages that are malformed or contain more entities than the capacity.
     pub malformed: u64,
     /// Messages from peers other than the authority.
     pub refused: u64,
-    /// Authorities with other classes, and their updates, which are dropped.
+    /// Class lists from authorities that differ, and updates of such authorities, which are dropped.
     pub mismatched: u64,
 }
 
 /// The plugin of a client.
 ///
-/// `M` is the memory: [`FixedReplicas`] has the sizes in its type, [`HeapReplicas`] those of a [`ReplicasConfig`]. Both
-/// need the sizes of the authority. The authority is the first peer to which this one has connected, until that
-/// connection is closed.
+/// `M` is the memory: [`FixedReplicas`] has the sizes in its type, and [`HeapReplicas`] takes them from a
+/// [`ReplicasConfig`]. Both need the sizes of the authority. The authority is the peer at the first connection that
+/// this peer opened, until that connection is closed.
 #[derive(Debug)]
 pub struct Replicas<P: Protocol, M> {
     classes: &'static [Class],
@@ -82,17 +82,18 @@ pub struct Replicas<P: Protocol, M> {
     memory: M,
     authority: Option<ConnectionId>,
     authority_classes: AuthorityClasses,
-    /// The fingerprint of the classes is still to be sent to the authority.
+    /// True if the fingerprint of the classes must still be sent to the authority.
     classes_due: bool,
-    /// The authority has other classes, and `poll_mismatch` has not reported it yet.
+    /// True if the authority has different classes and `poll_mismatch` has not reported that yet.
     has_unreported_mismatch: bool,
     received: Received,
     is_unacknowledged: bool,
-    /// An owned entity may have an unsent state.
+    /// True if an owned entity may have an unsent state.
     has_unsent: bool,
     /// The number of the last message with states.
     number: u32,
-    /// The slot at which the next search for events starts, so that many events do not each take a search of all slots.
+    /// The slot at which the next search for events starts, so that polling many events does not search all slots for
+    /// each.
     next_event: usize,
     delivery: P::Delivery,
     stats: ReplicasStats,
@@ -100,8 +101,8 @@ pub struct Replicas<P: Protocol, M> {
 
 /// [`Replicas`] without an allocator.
 ///
-/// They hold `ENTITIES` entities of up to `FIELDS` fields, as at the authority, and messages of up to `BYTES` bytes.
-/// The value is as large as all of that together.
+/// They have capacity for `ENTITIES` entities of up to `FIELDS` fields, as at the authority, and for messages of up
+/// to `BYTES` bytes. All of that is stored inline.
 pub type FixedReplicas<P, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> =
     Replicas<P, FixedReplicasMemory<ENTITIES, FIELDS, BYTES>>;
 
@@ -116,7 +117,7 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
     /// default delivery, which is reliable.
     ///
     /// # Errors
-    /// [`ClassError`].
+    /// Returns a [`ClassError`] if the classes are invalid or exceed the capacity.
     pub fn new(classes: &'static [Class], delivery: P::Delivery) -> Result<Self, ClassError> {
         class::check(classes, FIELDS, (BYTES * 8).saturating_sub(OVERHEAD_BITS))?;
         Ok(Self::over(FixedReplicasMemory::new(), classes, delivery))
@@ -129,7 +130,7 @@ impl<P: Protocol> HeapReplicas<P> {
     /// owned entities use the default delivery, which is reliable.
     ///
     /// # Errors
-    /// [`ClassError`].
+    /// Returns a [`ClassError`] if the classes are invalid or exceed the sizes of `config`.
     pub fn new(
         classes: &'static [Class],
         delivery: P::Delivery,
@@ -203,10 +204,11 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
         find(&mut parts, id).map(|replica| replica.handle = Some(handle)).is_some()
     }
 
-    /// Sets a field of an entity that this peer owns. Bits beyond its width are cut off. Run the driver afterwards.
+    /// Sets a field of an entity that this peer owns. Bits beyond the width of the field are discarded. Run the
+    /// driver afterwards.
     ///
     /// # Errors
-    /// [`SetError`].
+    /// Returns a [`SetError`] if the entity or field does not exist, or this peer does not own the entity.
     pub fn set(&mut self, id: NetworkId, field: usize, value: u32) -> Result<(), SetError> {
         let classes = self.classes;
         let mut parts = self.memory.parts();
@@ -223,7 +225,7 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
         Ok(())
     }
 
-    /// Returns the latest tick of the authority that has arrived; 0 if none has.
+    /// Returns the latest tick of the authority that has arrived; 0 before the first.
     #[must_use]
     pub const fn tick(&self) -> u32 {
         self.received.latest()
@@ -235,13 +237,13 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
         self.stats
     }
 
-    /// Returns true once after the authority has sent different classes. The programs are of different versions: the
-    /// authority sends nothing, and earlier updates are not applied.
+    /// Returns true once after the authority has sent different classes, which means that the programs have different
+    /// versions. Such an authority sends nothing, and its earlier updates are not applied.
     pub fn poll_mismatch(&mut self) -> bool {
         core::mem::take(&mut self.has_unreported_mismatch)
     }
 
-    /// Handles an update of the authority that did not arrive over this peer.
+    /// Handles an update from the authority that did not arrive over this peer.
     ///
     /// It is for programs with a connection in a driver without plugins, such as a web page around a WebAssembly
     /// program. Updates begin with the byte [`UPDATE_ID`].
@@ -280,11 +282,11 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
         *count = count.saturating_add(1);
     }
 
-    /// Returns the message that acknowledges the updates since the last call, for such a program to send to the
-    /// authority.
+    /// Returns the message that acknowledges the updates since the last call. A program without plugins sends it to
+    /// the authority.
     ///
-    /// The first one contains the classes. If it is sent unreliably and lost, it is returned again when the authority
-    /// repeats its own.
+    /// The first such message contains the classes. If it is sent unreliably and lost, it is returned again when the
+    /// authority repeats its own classes.
     pub fn poll_acknowledgement(&mut self) -> Option<[u8; ACKNOWLEDGEMENT_LENGTH]> {
         if core::mem::take(&mut self.classes_due) {
             return Some(classes_of_client(self.fingerprint));
@@ -293,7 +295,7 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
     }
 }
 
-/// Returns an entity for changes.
+/// Returns an entity, mutable.
 fn find<'p>(parts: &'p mut Parts<'_>, id: NetworkId) -> Option<&'p mut Replica> {
     let replica = parts.places.get_mut(usize::from(id.index))?.replica.as_mut();
     replica.filter(|replica| replica.name.generation == id.generation)
@@ -326,7 +328,7 @@ impl<P: Protocol, M: ReplicasMemory> Plugin<P> for Replicas<P, M> {
             return Verdict::Drop;
         }
         let mut parts = self.memory.parts();
-        // A message that is too long is malformed, like an empty one.
+        // A message that is too long is rejected as malformed, like an empty message.
         let message = bytes::copy(message, core::mem::take(&mut parts.buffer)).unwrap_or_default();
         let handled = Updates {
             parts,
@@ -347,7 +349,7 @@ impl<P: Protocol, M: ReplicasMemory> Plugin<P> for Replicas<P, M> {
             self.classes_due = sender.send(authority, &message, P::Delivery::default()).is_err();
         }
         if core::mem::take(&mut self.is_unacknowledged) {
-            // A lost acknowledgement matters little, because the next one covers it.
+            // A lost acknowledgement is harmless, because the next one covers its ticks.
             let _ = sender.send(authority, &acknowledgement(self.received), self.delivery);
         }
         let classes = self.classes;

@@ -7,42 +7,42 @@ use crate::replication::wire::Full;
 pub(super) struct Replica {
     pub(super) name: Full,
     pub(super) handle: Option<u32>,
-    /// Its creation was reported to the application.
+    /// True if the creation of the entity was reported to the application.
     is_reported: bool,
     has_changed: bool,
     owner_has_changed: bool,
-    /// This peer owns it and has changed it, and the change is still to be sent.
+    /// True if this peer owns the entity and must still send its change.
     pub(super) is_unsent: bool,
 }
 
-/// A slot: its present entity and the previous one. Its fields are in a separate row.
+/// A slot: its current entity and the previous one. The fields are in a separate row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) replica: Option<Replica>,
-    /// The removal of a reported entity, which is still to be reported.
+    /// The removal of a reported entity, if it was not reported yet.
     removed: Option<(u16, RemoveReason)>,
-    /// The latest tick that has changed this slot.
+    /// The latest tick that changed this slot.
     tick: u32,
-    /// The tick in which the present entity was created, or the last one was removed.
+    /// The tick in which the current entity was created, or the previous one was removed.
     filled_at: u32,
 }
 
 impl Place {
     pub(super) const EMPTY: Self = Self { replica: None, removed: None, tick: 0, filled_at: 0 };
 
-    /// Returns the entity to which a delta of a tick belongs.
+    /// Returns the entity to which a delta of this tick belongs.
     pub(super) fn at(&self, tick: u32) -> Option<&Replica> {
         self.replica.as_ref().filter(|_| tick >= self.filled_at)
     }
 
-    /// Advances to a tick; returns false if a later one was applied already.
+    /// Advances to a tick; returns false if a later tick was applied already.
     fn advance(&mut self, tick: u32) -> bool {
         let is_latest = tick > self.tick;
         self.tick = self.tick.max(tick);
         is_latest
     }
 
-    /// Handles changes of a tick; returns true if the caller should apply the fields of the record.
+    /// Handles a delta of a tick; returns true if the caller should apply the fields of the record.
     pub(super) fn on_delta(&mut self, tick: u32) -> bool {
         let replica = self.replica.as_mut().filter(|replica| tick > self.tick && !replica.name.is_owner);
         let counts = replica.map(|replica| replica.has_changed = true).is_some();
@@ -98,7 +98,7 @@ impl Place {
         self.tick = 0;
     }
 
-    /// Returns the next event, and the generation of the entity that it is about.
+    /// Returns the next event, and the generation of its entity.
     pub(super) fn poll_event(&mut self) -> Option<(u16, ReplicaEvent)> {
         if let Some((generation, reason)) = self.removed.take() {
             return Some((generation, ReplicaEvent::Removed(reason)));

@@ -14,7 +14,7 @@ use crate::replication::wire::{
 /// The known classes of the authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AuthorityClasses {
-    /// It has not sent them. It sends updates only to clients with the same classes.
+    /// The authority has not sent its classes. It sends updates only to clients with the same classes.
     Unknown,
     Same,
     Other,
@@ -30,11 +30,11 @@ pub(super) enum Handled {
 /// The reason why a message is not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UpdateError {
-    /// It is older than the known state.
+    /// The update is older than the known state.
     Late,
-    /// It is malformed.
+    /// The message is malformed.
     Malformed,
-    /// Its fields are those of other classes.
+    /// The authority has different classes.
     OtherClasses,
 }
 
@@ -77,7 +77,7 @@ impl Updates<'_> {
         if self.received.is_too_old(tick) {
             return Err(UpdateError::Late);
         }
-        // A message is applied only if all of it is valid.
+        // Check the whole message first: an invalid message must not be applied in part.
         self.read(tick, records, false)?;
         self.read(tick, records, true)?;
         self.received.merge(Received::of(tick, 0));

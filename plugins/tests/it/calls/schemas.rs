@@ -1,4 +1,4 @@
-//! Peers with functions of the same names but other types.
+//! Peers with functions of the same names but different types.
 
 use rakwire::Instant;
 use rakwire::codec::rabbit::{List, Text, pack, unpack};
@@ -9,7 +9,7 @@ use super::{Add, Client, First, Moved, ORDERED, TIMEOUT, bytes, exchange, receiv
 use crate::support::connections;
 use serde_json::Value;
 
-// The functions of another version of the game; only the last one is unchanged.
+// The functions of another version of the game. Only the last one is unchanged.
 function!(NewerAdd, "add", (u32, u32, bool), u32);
 function!(NewerSum, "sum", List<'a, u32>, i64);
 function!(NewerMoved, "moved", u16, ());
@@ -19,46 +19,46 @@ function!(NewerShout, "shout", Text<'a>, Text<'a>);
 fn calls_with_different_types_are_refused_and_reported() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
-    server.connect::<Moved, First>(0).expect("room");
+    server.connect::<Moved, First>(0).expect("a free slot");
     let refused = Err(CallFailure::Refused(Refusal::SchemaMismatch));
-    // An added argument.
-    client.call::<NewerAdd>(id, &(2, 3, true), TIMEOUT, ORDERED).expect("room");
+    // One more argument.
+    client.call::<NewerAdd>(id, &(2, 3, true), TIMEOUT, ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!(finished.answer::<NewerAdd>().map(drop), refused);
     let reported = Mismatch { peer: id, name: Some("add") };
     assert_eq!((server.poll_mismatch(), server.poll_mismatch()), (Some(reported), None));
     let reported = Mismatch { peer: id, name: None };
     assert_eq!((client.poll_mismatch(), client.poll_mismatch()), (Some(reported), None));
-    // A changed result type.
-    client.call::<NewerSum>(id, &List::new(&[1, 2]), TIMEOUT, ORDERED).expect("room");
+    // Another answer type.
+    client.call::<NewerSum>(id, &List::new(&[1, 2]), TIMEOUT, ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!(finished.answer::<NewerSum>().map(drop), refused);
-    // A changed argument type, in a signal.
-    client.signal::<NewerMoved>(id, &7, ORDERED).expect("room");
+    // Another argument type of a signal.
+    client.signal::<NewerMoved>(id, &7, ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
     assert_eq!(server.poll_mismatch(), Some(Mismatch { peer: id, name: Some("moved") }));
     assert_eq!((server.stats().mismatched, client.stats().mismatched), (3, 2));
     assert_eq!((server.context.log.len(), server.stats().calls), (0, 0));
-    // Unchanged.
-    client.call::<NewerShout>(id, &Text::new("a"), TIMEOUT, ORDERED).expect("room");
+    // Unchanged types.
+    client.call::<NewerShout>(id, &Text::new("a"), TIMEOUT, ORDERED).expect("enough space");
     exchange(&mut client, &mut server, id);
-    let finished = client.poll_finished().expect("it has ended");
+    let finished = client.poll_finished().expect("the call has finished");
     assert_eq!(finished.answer::<NewerShout>().map(drop), Ok(()));
 }
 
-/// A peer with an earlier version of the plugin, or another implementation.
+/// A peer with an earlier version of the plugin, or with another implementation, sends no fingerprints.
 #[test]
 fn peers_without_fingerprints_can_call_each_other() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
-    server.connect::<Moved, First>(0).expect("room");
-    // A message of such a peer.
+    server.connect::<Moved, First>(0).expect("a free slot");
+    // A message without a fingerprint.
     let (mut message, mut arguments) = ([0; 32], [0; 8]);
-    let arguments = pack(&(8_u32, 12_u32), &mut arguments).expect("room");
+    let arguments = pack(&(8_u32, 12_u32), &mut arguments).expect("enough space");
     let call = Message::Call { number: 7, name: b"add", arguments };
-    let length = call.encode(&mut message).expect("room");
+    let length = call.encode(&mut message).expect("enough space");
     receive(&mut server, id, &message[..length]);
     let answers = transmit(&mut server, Instant::ZERO);
     assert_eq!(Message::decode(&answers[0]), Some(Message::Answer { number: 7, answer: &[20 << 2, 0] }));
@@ -67,12 +67,12 @@ fn peers_without_fingerprints_can_call_each_other() {
         (server.context.log.last().map(String::as_str), server.stats().mismatched),
         (Some("First 9"), 0)
     );
-    // Such a peer receives bytes after the arguments, and ignores them.
-    client.call::<Add>(id, &(2, 3), TIMEOUT, ORDERED).expect("room");
-    client.signal::<Moved>(id, &9, ORDERED).expect("room");
+    // A peer without fingerprints ignores the bytes after the arguments.
+    client.call::<Add>(id, &(2, 3), TIMEOUT, ORDERED).expect("enough space");
+    client.signal::<Moved>(id, &9, ORDERED).expect("enough space");
     let requests = transmit(&mut client, Instant::ZERO);
     let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("../../vectors/calls.json")).expect("it is JSON");
+        serde_json::from_str(include_str!("../../vectors/calls.json")).expect("valid JSON");
     let expected = vectors[5..].iter().map(|vector| bytes(vector["hex"].as_str().expect("hex")));
     assert_eq!(requests, expected.collect::<Vec<_>>());
     let Some(Message::Call { arguments, .. }) = Message::decode(&requests[0]) else { panic!("no call") };

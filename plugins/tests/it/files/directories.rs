@@ -38,7 +38,7 @@ impl Drop for Directory {
     }
 }
 
-/// Transfers all files, and removes the parts.
+/// Transfers all files, then removes the partial files.
 fn transfer(source: DirectorySource, to: &Path, id: ConnectionId) -> Progress {
     let limits = Limits { files: 10, file_bytes: 1 << 20, bytes: 1 << 20, timeout: Duration::from_secs(10) };
     let store = DirectoryStore::new(to, DirectoryLimits { files: 10, directories: 10, bytes: 1 << 20 })
@@ -59,7 +59,7 @@ fn transfer(source: DirectorySource, to: &Path, id: ConnectionId) -> Progress {
             break result;
         }
     };
-    receiver.store.remove_parts().expect("they are there");
+    receiver.store.remove_parts().expect("the parts exist");
     result.expect("everything")
 }
 

@@ -1,4 +1,4 @@
-//! Peers that send false data, flood and request forbidden files.
+//! Peers that send false data, flood, or request files that they may not read.
 
 use proptest::prelude::*;
 use rakwire::Instant;
@@ -14,7 +14,7 @@ use crate::support::{Collector, connections};
 
 fn encoded(request: Request) -> Vec<u8> {
     let mut buffer = [0; 64];
-    let length = request.encode(&mut buffer).expect("room");
+    let length = request.encode(&mut buffer).expect("enough space");
     buffer[..length].to_vec()
 }
 
@@ -22,8 +22,7 @@ fn files() -> Tree {
     tree(&[("a", b"one"), ("b", &[7; 900]), ("c", b""), ("d/e", b"four")])
 }
 
-/// Returns the reason why a transfer from a sender of false data failed, and checks that no wrong file was
-/// stored.
+/// Returns the reason why a transfer from a sender with false data failed, and checks that no wrong file was stored.
 fn failure_of_lie(lie: impl FnOnce(&mut MemorySource), limits: Limits) -> Reason {
     let id = connections::<RakNet>(1)[0];
     let mut from = sender(&files());
@@ -48,7 +47,7 @@ fn wrong_digests_sizes_and_paths_are_detected() {
     assert_eq!(reason(|source| source.files[1].digest = [0; 32]), Reason::BadDigest);
     assert_eq!(reason(|source| source.files[2].digest = [0; 32]), Reason::BadDigest);
     assert_eq!(reason(|source| source.files[1].bytes[800] = 8), Reason::BadDigest);
-    // A file with a wrong length, and a total that matches it.
+    // A file of the wrong length, with a matching total.
     assert_eq!(
         reason(|source| {
             source.files[1].size += 1;
@@ -87,7 +86,7 @@ fn oversized_transfers_are_refused_before_any_data() {
     assert_eq!(failure_of_lie(endless, LIMITS), Reason::TooManyFiles);
 }
 
-/// Creates a receiver that waits for its request number `requests`, and returns it with its requests.
+/// Creates a receiver with `requests` open requests, and returns both.
 fn waiting(requests: usize) -> (Receiver, Vec<Request>) {
     let id = connections::<RakNet>(1)[0];
     let (mut from, mut to) = (sender(&files()), receiver(&Tree::new()));
@@ -107,7 +106,7 @@ fn replies_that_do_not_match_a_request_abort_the_transfer() {
     let ids = connections::<RakNet>(2);
     let reply = |reply: Reply<'_>| {
         let mut buffer = [0; 512];
-        let length = reply.encode(&mut buffer).expect("room");
+        let length = reply.encode(&mut buffer).expect("enough space");
         buffer[..length].to_vec()
     };
     let (_, asked) = waiting(2);
@@ -123,7 +122,7 @@ fn replies_that_do_not_match_a_request_abort_the_transfer() {
         let sent = transmit(&mut to, Instant::ZERO);
         assert_eq!(Request::decode(&sent[0]), Some(Request::Failed(Reason::BadMessage)));
     }
-    // Other peers cannot reply, and duplicate replies are ignored.
+    // Other peers cannot reply, and a second reply to a request is ignored.
     let (mut to, _) = waiting(2);
     let data = reply(Reply::Data { number, bytes: b"one" });
     receive(&mut to, ids[1], &data);
@@ -134,7 +133,7 @@ fn replies_that_do_not_match_a_request_abort_the_transfer() {
     assert_eq!((to.stats().unexpected, to.store.parts["a"].len()), (3, 3));
 }
 
-/// A sender of endless empty pages gets no further request.
+/// A sender that sends empty pages gets no further request.
 #[test]
 fn an_empty_manifest_page_aborts_the_transfer() {
     let id = connections::<RakNet>(1)[0];
@@ -145,7 +144,7 @@ fn an_empty_manifest_page_aborts_the_transfer() {
         let entries = rakwire_plugins::files::Entries::NONE;
         let page = rakwire_plugins::files::Page { number, totals, chunk, window, first: 0, entries };
         let mut buffer = [0; 64];
-        let length = Reply::Page(page).encode(&mut buffer).expect("room");
+        let length = Reply::Page(page).encode(&mut buffer).expect("enough space");
         buffer[..length].to_vec()
     };
     receive(&mut to, id, &page(9, 9));
@@ -196,7 +195,7 @@ fn files_are_served_only_to_selected_peers() {
     let ids = connections::<RakNet>(4);
     let mut from = Sender::new(MemorySource::new(&files()));
     ids.iter().for_each(|id| connect(&mut from, *id));
-    assert!(from.serve(ids[1]) && !from.serve(ids[3]), "there are three places");
+    assert!(from.serve(ids[1]) && !from.serve(ids[3]), "the plugin has three slots");
     let list = encoded(Request::List { number: 1, first: 0, count: 9 });
     for id in &ids {
         (0..50).for_each(|_| receive(&mut from, *id, &list[..]));
@@ -215,7 +214,7 @@ fn files_are_served_only_to_selected_peers() {
     assert_eq!((from.stats().refused, from.stats().malformed), (150, 4));
 }
 
-/// A receiver over the limit on open requests gets no replies; other receivers do.
+/// A receiver above the limit of open requests gets no replies. Other receivers do.
 #[test]
 fn request_flood_is_limited_and_delays_no_other_receiver() {
     let ids = connections::<RakNet>(2);
@@ -224,7 +223,7 @@ fn request_flood_is_limited_and_delays_no_other_receiver() {
     let read = encoded(Request::Read { number: 1, file: 1, offset: 0, length: 100 });
     (0..1_000).for_each(|_| receive(&mut from, ids[0], &read));
     assert_eq!(from.source.reads, 0);
-    // Five requests are open, and this receiver reads no replies.
+    // Five requests are open, and the receiver reads no replies.
     transmit(&mut from, Instant::ZERO);
     (0..5).for_each(|_| receive(&mut from, ids[0], &read));
     to.fetch(ids[1]).expect("no other transfer");
@@ -241,7 +240,7 @@ fn request_flood_is_limited_and_delays_no_other_receiver() {
     assert_eq!(to.store.tree, files());
 }
 
-/// Replies are sent to the receivers alternately, one at a time.
+/// The receivers take turns, one reply at a time.
 #[test]
 fn receivers_share_the_send_capacity() {
     let ids = connections::<RakNet>(2);
@@ -259,7 +258,7 @@ fn receivers_share_the_send_capacity() {
 }
 
 proptest! {
-    /// Arbitrary bytes do not panic, on either side and at any time of a transfer.
+    /// Arbitrary bytes cause no panic, on either side and at any time during a transfer.
     #[test]
     fn arbitrary_bytes_corrupt_no_received_file(
         messages in prop::collection::vec((0_u8..6, prop::collection::vec(any::<u8>(), 0..60)), 0..30),

@@ -15,7 +15,7 @@ fn bytes(seed: u32, length: u32) -> Vec<u8> {
     (0..length).map(|at| ((at * at * seed) >> 3) as u8).collect()
 }
 
-/// Returns two versions: a file that has grown, one with another end, an unchanged one, and a new one.
+/// Returns two versions of a tree: a file that has grown, one with another ending, an unchanged one, and a new one.
 fn versions() -> [Tree; 2] {
     let (grown, ending, same) = (bytes(3, 2_000), bytes(5, 1_500), bytes(7, 900));
     let mut other_ending = ending.clone();
@@ -47,14 +47,14 @@ fn transfer(from: &mut Sender, to: &mut Receiver) -> Result<Progress, Failure> {
 fn changed_files_are_sent_as_patches() {
     let [old, new] = versions();
     let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
-    let progress = transfer(&mut from, &mut to).expect("it arrives");
+    let progress = transfer(&mut from, &mut to).expect("the transfer completes");
     assert_eq!(to.store.tree, new);
     assert_eq!((progress.patched, progress.unchanged, progress.done), (2, 1, progress.total));
     let patches: usize = ["ending", "grown"].map(|path| patch(&old[path], &new[path]).len()).iter().sum();
     assert_eq!(progress.received, patches as u64 + 3);
 }
 
-/// Another version, no version, no support for patches, or a sender without patches: the whole file is sent.
+/// The older version may differ, be missing, or be unusable for the receiver, or the sender may have no patch.
 #[test]
 fn whole_file_is_sent_without_a_patch() {
     let [old, new] = versions();
@@ -69,17 +69,17 @@ fn whole_file_is_sent_without_a_patch() {
         (patching_sender(), plain),
         (sender(&new), patching_receiver(&old)),
     ] {
-        let progress = transfer(&mut from, &mut to).expect("it arrives");
+        let progress = transfer(&mut from, &mut to).expect("the transfer completes");
         assert_eq!((progress.patched, progress.received, &to.store.tree), (0, all, &new));
     }
 }
 
-/// A patch that makes the wrong file wastes bandwidth only once.
+/// A patch with a wrong result wastes bandwidth only once.
 #[test]
 fn a_wrong_patch_is_not_requested_again() {
     let [old, new] = versions();
     let all: u64 = ["ending", "grown", "new"].iter().map(|path| new[*path].len() as u64).sum();
-    // The first patch makes other bytes, the second another length.
+    // The first patch produces wrong bytes, the second one a wrong length.
     for (index, change) in [(0, -1_i32), (1, 0)] {
         let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
         let wrong = &mut from.source.patches[index].2;
@@ -90,7 +90,7 @@ fn a_wrong_patch_is_not_requested_again() {
         }
         let wasted = wrong.len() as u64;
         let right = from.source.patches[1 - index].2.len() as u64;
-        let progress = transfer(&mut from, &mut to).expect("it arrives");
+        let progress = transfer(&mut from, &mut to).expect("the transfer completes");
         let whole = if index == 0 { new["grown"].len() } else { new["ending"].len() } as u64;
         assert_eq!((progress.patched, &to.store.tree), (1, &new));
         assert_eq!(progress.received, all - whole + wasted + right);
@@ -98,13 +98,13 @@ fn a_wrong_patch_is_not_requested_again() {
     }
 }
 
-/// A patch that is longer than the file is not requested.
+/// A patch longer than its file is not requested.
 #[test]
 fn patch_longer_than_the_file_is_skipped() {
     let [old, new] = versions();
     let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
     from.source.patches[0].2 = vec![0; 1_500];
-    let progress = transfer(&mut from, &mut to).expect("it arrives");
+    let progress = transfer(&mut from, &mut to).expect("the transfer completes");
     assert_eq!((progress.patched, &to.store.tree), (1, &new));
     assert_eq!(progress.received, 1_500 + 3 + from.source.patches[1].2.len() as u64);
 }
@@ -139,32 +139,32 @@ fn malformed_patch_replies_end_the_transfer() {
     };
     let new = asked.iter().find_map(read).expect("the new file was requested");
     for reply in [
-        // A file of the manifest is not a patch.
+        // The number of a file in the manifest is not the number of a patch.
         Reply::Patch { number, patch: 3, size: 9 },
         Reply::Data { number, bytes: b"patch" },
         Reply::Patch { number: new, patch: 9, size: 9 },
     ] {
         let (mut to, _) = receiver_that_asks();
         let mut buffer = [0; 64];
-        let length = reply.encode(&mut buffer).expect("room");
+        let length = reply.encode(&mut buffer).expect("enough space");
         receive(&mut to, id, &buffer[..length]);
         let sent = transmit(&mut to, Instant::ZERO);
         assert_eq!(Request::decode(&sent[0]), Some(Request::Failed(Reason::BadMessage)), "{reply:?}");
     }
 }
 
-/// A sender that offers one patch for all files gains nothing, and the receiver sends no further requests.
+/// A sender that offers one patch for all files causes no additional requests.
 #[test]
 fn a_patch_of_another_file_is_replaced_by_the_whole_file() {
     let [old, new] = versions();
     let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
     let one = from.source.patches[0].2.clone();
     from.source.patches.iter_mut().for_each(|(_, _, patch)| patch.clone_from(&one));
-    let progress = transfer(&mut from, &mut to).expect("it arrives");
+    let progress = transfer(&mut from, &mut to).expect("the transfer completes");
     assert_eq!((progress.patched, to.store.tree), (1, new));
 }
 
-/// A page of the manifest does not make a receiver read all older versions at once.
+/// Older versions are read in limited steps, even if a manifest page lists many changed files.
 #[test]
 fn older_versions_are_read_step_by_step() {
     const STEP: usize = 256 * 1_024;
@@ -186,7 +186,7 @@ fn older_versions_are_read_step_by_step() {
     }
 }
 
-/// A short patch that makes a long file is not applied in one step.
+/// A short patch for a long file is applied in limited steps.
 #[test]
 fn patches_are_applied_step_by_step() {
     const STEP: usize = 256 * 1_024;
@@ -219,7 +219,7 @@ fn patches_are_applied_step_by_step() {
     assert_eq!((progress.patched, progress.done, to.store.tree), (1, progress.total, new));
 }
 
-/// Pending patches are not applied after the transfer is over.
+/// Pending patches are not applied once the transfer is over.
 #[test]
 fn cancelled_transfer_applies_no_patch() {
     let [old, _] = versions();
@@ -235,7 +235,7 @@ fn cancelled_transfer_applies_no_patch() {
         transmit(&mut from, Instant::ZERO).iter().for_each(|message| receive(&mut to, id, message));
         requests.iter().any(reads_patch)
     });
-    assert!(came, "a patch is here and not applied yet");
+    assert!(came, "a complete patch is not applied yet");
     assert!(to.cancel());
     exchange(&mut from, &mut to, id, 10_000);
     assert_eq!((to.store.patch_steps, to.store.tree), (0, old));

@@ -30,7 +30,7 @@ fn hooked<P: Protocol, T: rakwire::endpoint::Plugin<P>>(
     plugin: T,
 ) -> (Peered<P, T>, PluginKey) {
     let mut host = PluginHost::new();
-    let key = host.attach::<P>(plugin).expect("room");
+    let key = host.attach::<P>(plugin).expect("a free slot");
     let capacity = Capacity { connections: 2, blocks: 1_024, block_size: 256 };
     (Hooked::new(Peer::with_capacity(capacity, config), host), key)
 }
@@ -67,7 +67,7 @@ impl<P: Protocol> Transfer<P> {
     }
 
     fn receiver(&mut self) -> &mut Receiver<P> {
-        self.pair.a.hook.get_mut(self.receiver).expect("it is attached")
+        self.pair.a.hook.get_mut(self.receiver).expect("the plugin is attached")
     }
 
     fn step(&mut self) {
@@ -85,7 +85,7 @@ impl<P: Protocol> Transfer<P> {
             self.step();
             while let Some(event) = self.receiver().poll_event() {
                 if let ReceiverEvent::Ended(result) = event {
-                    return result.expect("it arrives");
+                    return result.expect("the transfer completes");
                 }
             }
         }
@@ -94,7 +94,7 @@ impl<P: Protocol> Transfer<P> {
     /// Returns the final event of the sender.
     fn end_at_sender(&mut self) -> SenderEvent {
         loop {
-            let sender = self.pair.b.hook.get_mut(self.sender).expect("it is attached");
+            let sender = self.pair.b.hook.get_mut(self.sender).expect("the plugin is attached");
             match sender.poll_event() {
                 Some((_, event @ SenderEvent::Ended(_))) => return event,
                 Some(_) => {}
@@ -104,7 +104,7 @@ impl<P: Protocol> Transfer<P> {
     }
 }
 
-/// Checks that a tree arrives unchanged and that both sides report it.
+/// Checks that a tree arrives unchanged, and that both sides report the completion.
 fn arrives<P: Protocol>(tree: &Tree, seed: u64) {
     let mut transfer = Transfer::<P>::new(tree, MemoryStore::default(), seed);
     let progress = transfer.end();
@@ -132,7 +132,7 @@ fn resumes<P: Protocol>(tree: &Tree, seed: u64) -> Progress {
     progress
 }
 
-/// Checks that a tree arrives over an older one, with patches too.
+/// Checks that a tree replaces an older one, by patches or in full.
 fn is_patched<P: Protocol>(old: &Tree, new: &Tree, seed: u64) {
     let mut store = MemoryStore::default();
     (store.tree, store.applies_patches) = (old.clone(), true);
@@ -163,7 +163,7 @@ proptest! {
 
     #[test]
     fn any_tree_replaces_an_older_one(old in any_tree(), new in any_tree(), keep in 0_usize..2_000, seed in 1_u64..1_000) {
-        // Files in both versions begin with the same bytes.
+        // Files that exist in both versions begin with the same bytes.
         let mut new = new;
         for (path, bytes) in &mut new {
             if let Some(old) = old.get(path) {
@@ -185,7 +185,7 @@ fn transfers_over_raknet_resume() {
     }
 }
 
-/// The Game Protocol is unordered, so a partial file may have holes, which the check of its SHA-256 finds.
+/// The Game Protocol is unordered, so a partial file may have gaps, which the SHA-256 check detects.
 #[test]
 fn transfers_over_the_game_protocol_resume() {
     let tree = [("a".to_owned(), vec![5; 15_000]), ("b".to_owned(), vec![6; 20_000])].into();

@@ -24,7 +24,7 @@ async fn files_can_be_fetched_over_tcp() {
         ReceiverEvent::Ended(result) => Some(result),
         ReceiverEvent::Progress(_) => None,
     });
-    let progress = ended.await.expect("all of it arrives");
+    let progress = ended.await.expect("all files arrive");
     assert_eq!(progress.done, progress.total);
     assert_eq!(here.with(|receiver| receiver.store.tree.clone()), files);
     end(here.connection(), [at_here, at_there]).await;

@@ -13,7 +13,7 @@ use rakwire_plugins::files::{
 use super::tree::{Tree, connect, exchange, last_events, receive, receiver, sender, transmit, tree};
 use crate::support::{Collector, connections};
 
-/// Files of many sizes: empty, below a chunk, whole chunks and more.
+/// Files of several sizes: empty, less than a chunk, whole chunks, and more than whole chunks.
 fn world() -> Tree {
     let bytes: Vec<u8> = (0..5_000_u32).map(|at| ((at * at) >> 3) as u8).collect();
     tree(&[
@@ -57,7 +57,7 @@ fn empty_tree_arrives() {
     assert_eq!(ended(last_events(&mut from, &mut to).1), Ok(Progress::default()));
 }
 
-/// Bytes that arrived before the connection was closed are not sent again.
+/// Bytes that arrived before the connection closed are not sent again.
 #[test]
 fn transfer_resumes_on_another_connection() {
     let ids = connections::<RakNet>(2);
@@ -81,7 +81,7 @@ fn transfer_resumes_on_another_connection() {
         connect(&mut from, ids[1]);
         to.fetch(ids[1]).expect("the other transfer has ended");
         exchange(&mut from, &mut to, ids[1], usize::MAX);
-        let progress = ended(last_events(&mut from, &mut to).1).expect("it has arrived");
+        let progress = ended(last_events(&mut from, &mut to).1).expect("the transfer has completed");
         assert_eq!((progress.received, &to.store.tree), (progress.total.bytes - before, &world), "{limit}");
     }
 }
@@ -98,14 +98,14 @@ fn unchanged_files_are_not_sent_again() {
     connect(&mut from, id);
     to.fetch(id).expect("no other transfer");
     exchange(&mut from, &mut to, id, usize::MAX);
-    let progress = ended(last_events(&mut from, &mut to).1).expect("it has arrived");
+    let progress = ended(last_events(&mut from, &mut to).1).expect("the transfer has completed");
     assert_eq!((progress.unchanged, progress.received, to.store.discarded), (5, 5_000 + 788, 1));
     assert_eq!(progress.done, progress.total);
     assert_eq!(to.store.tree.remove("mine"), Some(vec![1]), "files that the sender lacks stay");
     assert_eq!(to.store.tree, world);
 }
 
-/// The part of an earlier attempt is of another version.
+/// An earlier attempt left a partial file of another version.
 #[test]
 fn partial_files_of_another_version_are_fetched_again() {
     let id = connections::<RakNet>(1)[0];
@@ -116,7 +116,7 @@ fn partial_files_of_another_version_are_fetched_again() {
     connect(&mut from, id);
     to.fetch(id).expect("no other transfer");
     exchange(&mut from, &mut to, id, usize::MAX);
-    let progress = ended(last_events(&mut from, &mut to).1).expect("it has arrived");
+    let progress = ended(last_events(&mut from, &mut to).1).expect("the transfer has completed");
     assert_eq!((progress.received, to.store.discarded), (progress.total.bytes + 1_000, 2));
     assert_eq!(to.store.tree["g"], world["g"]);
 }
@@ -157,8 +157,8 @@ fn a_storage_failure_aborts_the_transfer_on_both_sides() {
     }
 }
 
-/// The end is reported after the final message was sent, so that an application can then close the connection
-/// immediately.
+/// The end is reported only after the final message was sent, so an application may close the connection as soon as
+/// it is reported.
 #[test]
 fn the_end_of_a_transfer_is_reported_after_its_final_message_was_sent() {
     let id = connections::<RakNet>(1)[0];
@@ -193,7 +193,7 @@ fn an_unresponsive_sender_times_out() {
     assert_eq!(ended(to.poll_event()), Err(Failure::Local(Reason::TimedOut)));
 }
 
-/// A rate-limited sender sends small replies, so that the receiver does not time out.
+/// The replies of a rate-limited sender are small, so that the receiver does not time out.
 #[test]
 fn the_sender_does_not_exceed_its_rate() {
     let id = connections::<RakNet>(1)[0];
@@ -212,7 +212,7 @@ fn the_sender_does_not_exceed_its_rate() {
         let plugin: &dyn Plugin<RakNet> = &from;
         now = plugin.poll_timeout().map_or(now, |due| due.max(now));
     }
-    // All replies except the last have used up their time.
+    // Each reply except the last one has used up its time.
     assert!(now.as_micros() >= (sent as u64 - 400) * 1_000, "{sent} bytes by {now:?}");
 }
 

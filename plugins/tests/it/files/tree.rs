@@ -1,4 +1,4 @@
-//! Directories in memory, and two plugins that exchange them without peers.
+//! Directories in memory, and two plugins that exchange messages without a network.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(super) fn base(bytes: &[u8]) -> [u8; BASE_LENGTH] {
     *digest(bytes).first_chunk().expect("a digest is longer")
 }
 
-/// Makes a patch in the format of these tests: the length of the common prefix, and the rest of the new version.
+/// Creates a patch in the format of these tests: the length of the common prefix, and the rest of the new version.
 pub(super) fn patch(old: &[u8], new: &[u8]) -> Vec<u8> {
     let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     [&(same as u32).to_be_bytes()[..], &new[same..]].concat()
@@ -53,7 +53,7 @@ pub(super) struct SourceFile {
 pub(super) struct MemorySource {
     pub(super) files: Vec<SourceFile>,
     pub(super) totals: Totals,
-    /// Patches, each with the number of its file and the version from which it starts.
+    /// The patches, each with its file number and the version from which it starts.
     pub(super) patches: Vec<(u32, [u8; BASE_LENGTH], Vec<u8>)>,
     pub(super) reads: usize,
     pub(super) is_broken: bool,
@@ -73,7 +73,7 @@ impl MemorySource {
         Self { files, totals, patches: Vec::new(), reads: 0, is_broken: false }
     }
 
-    /// Creates a source with patches from these older versions.
+    /// Creates a source with patches from the versions in `previous`.
     pub(super) fn with_previous(tree: &Tree, previous: &Tree) -> Self {
         let numbered = (0..).zip(tree);
         let changed = numbered.filter_map(|(file, (path, new))| Some((file, previous.get(path)?, new)));
@@ -104,7 +104,7 @@ impl Source for MemorySource {
         }
         let file = self.files.get(file as usize).map(|file| &file.bytes).or_else(|| self.patch_at(file));
         let bytes = file.expect("only existing files are read");
-        // Missing bytes are read as zeros, so that a sender can announce false sizes.
+        // Missing bytes are read as zeros, so that a source can announce a wrong size.
         buffer.fill(0);
         let available = bytes.get(offset as usize..).unwrap_or_default();
         let length = available.len().min(buffer.len());
@@ -122,7 +122,7 @@ impl Source for MemorySource {
     }
 }
 
-/// The files of a receiver: complete ones, and parts of others.
+/// The files of a receiver: complete and partial ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryStore {
     pub(super) tree: Tree,
@@ -131,7 +131,7 @@ pub(super) struct MemoryStore {
     sizes: BTreeMap<u32, u64>,
     pub(super) discarded: usize,
     pub(super) is_broken: bool,
-    /// True if it offers its older versions.
+    /// True if the store offers its older versions for patches.
     pub(super) applies_patches: bool,
     /// The number of bytes read from older versions.
     pub(super) base_reads: usize,
@@ -141,7 +141,7 @@ pub(super) struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Returns the file that a patch makes from the older version.
+    /// Returns the file that a patch produces from the older version.
     fn patched(&self, file: u32) -> Option<Vec<u8>> {
         let old = self.tree.get(self.open.get(&file)?)?;
         let (same, rest) = self.patches.get(&file)?.split_first_chunk()?;
@@ -230,7 +230,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// Four open requests for three files, so that small trees need several pages.
+/// Up to four open requests for three files, with small messages, so that even small trees need several pages.
 pub(super) type Sender = FileSender<RakNet, MemorySource, 3, 5, 400>;
 pub(super) type Receiver = FileReceiver<RakNet, MemoryStore, 4, 3, 400>;
 
@@ -269,7 +269,7 @@ pub(super) fn transmit(plugin: &mut dyn Plugin<RakNet>, now: Instant) -> Vec<Vec
     collector.bytes()
 }
 
-/// Exchanges messages until none are left, or `limit` have passed.
+/// Exchanges messages until there are none, or `limit` messages have been delivered.
 pub(super) fn exchange(sender: &mut Sender, receiver: &mut Receiver, id: ConnectionId, mut limit: usize) {
     loop {
         let requests = transmit(receiver, Instant::ZERO);

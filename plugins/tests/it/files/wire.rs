@@ -16,17 +16,17 @@ fn bytes(hex: &str) -> Vec<u8> {
 fn page(buffer: &mut [u8]) -> usize {
     let totals = Totals { files: 11, bytes: 0x1_2345 };
     let page = Page { number: 5, totals, chunk: 1_024, window: 8, first: 0, entries: Entries::NONE };
-    let mut writer = PageWriter::new(buffer, &page).expect("room");
+    let mut writer = PageWriter::new(buffer, &page).expect("enough space");
     assert!(writer.is_empty());
-    writer.push(&Entry { path: b"a", size: 2, digest: [7; 32] }).expect("room");
-    writer.push(&Entry { path: b"b/c", size: 0x1_2343, digest: [0xFE; 32] }).expect("room");
+    writer.push(&Entry { path: b"a", size: 2, digest: [7; 32] }).expect("enough space");
+    writer.push(&Entry { path: b"b/c", size: 0x1_2343, digest: [0xFE; 32] }).expect("enough space");
     writer.len()
 }
 
 #[test]
 fn message_encoding_matches_the_vectors() {
     let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("../../vectors/files.json")).expect("it is JSON");
+        serde_json::from_str(include_str!("../../vectors/files.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 9);
     for vector in vectors {
         let number = |name: &str| vector[name].as_u64().unwrap_or_default();
@@ -65,7 +65,7 @@ fn message_encoding_matches_the_vectors() {
             }
             _ => Reply::Failed(Reason::BadDigest).encode(&mut buffer),
         };
-        assert_eq!(&buffer[..length.expect("room")], expected);
+        assert_eq!(&buffer[..length.expect("enough space")], expected);
     }
 }
 
@@ -88,7 +88,7 @@ fn paths_with_special_meaning_are_refused() {
 }
 
 proptest! {
-    /// An allowed path never leaves the directory to which it is joined.
+    /// An allowed path never leaves the directory to which it is appended.
     #[test]
     fn paths_stay_in_their_directory(path in "[a./\\\\:b\u{0}]{0,12}") {
         if let Some(path) = check_path(path.as_bytes()) {
@@ -96,7 +96,7 @@ proptest! {
         }
     }
 
-    /// Encoded messages decode to themselves, and are encoded only into buffers that are long enough.
+    /// Every message decodes to itself, and is encoded only into a buffer that is long enough.
     #[test]
     fn messages_round_trip(a: u32, b: u32, c: u64, d: u16, code: u8, payload in prop::collection::vec(any::<u8>(), 0..70)) {
         let reason = |code| match Reply::decode(&[129, 3, code]) {
@@ -111,7 +111,7 @@ proptest! {
             Request::Failed(reason(code)),
         ] {
             let mut buffer = [0; 64];
-            let length = request.encode(&mut buffer).expect("room");
+            let length = request.encode(&mut buffer).expect("enough space");
             prop_assert_eq!(Request::decode(&buffer[..length]), Some(request));
             prop_assert_eq!(Request::decode(&buffer[..length - 1]), None);
             prop_assert_eq!(request.encode(&mut buffer[..length - 1]), None);
@@ -119,21 +119,21 @@ proptest! {
         let patch = Reply::Patch { number: a, patch: b, size: c };
         for reply in [Reply::Data { number: a, bytes: &payload }, patch, Reply::Failed(reason(code))] {
             let mut buffer = [0; 128];
-            let length = reply.encode(&mut buffer).expect("room");
+            let length = reply.encode(&mut buffer).expect("enough space");
             prop_assert_eq!(Reply::decode(&buffer[..length]), Some(reply));
             prop_assert_eq!(reply.encode(&mut buffer[..length - 1]), None);
         }
     }
 
-    /// A page decodes to its entries, and to nothing if it is truncated.
+    /// A page decodes to its entries; a truncated page does not decode.
     #[test]
     fn pages_round_trip(paths in prop::collection::vec("[a-z/]{1,20}", 0..6), cut in 1_usize..40) {
         let mut buffer = [0; 512];
         let totals = Totals { files: 6, bytes: 60 };
         let page = Page { number: 1, totals, chunk: 2, window: 3, first: 4, entries: Entries::NONE };
-        let mut writer = PageWriter::new(&mut buffer, &page).expect("room");
+        let mut writer = PageWriter::new(&mut buffer, &page).expect("enough space");
         for (size, path) in (0..).zip(&paths) {
-            writer.push(&Entry { path: path.as_bytes(), size, digest: [5; 32] }).expect("room");
+            writer.push(&Entry { path: path.as_bytes(), size, digest: [5; 32] }).expect("enough space");
         }
         let length = writer.len();
         let Some(Reply::Page(decoded)) = Reply::decode(&buffer[..length]) else { panic!("a page") };

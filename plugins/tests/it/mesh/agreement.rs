@@ -1,4 +1,4 @@
-//! Agreement of the members of a mesh after arbitrary events.
+//! The members of a mesh agree on a host after arbitrary events.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use super::network::{Change, MAX, Network};
 #[path = "../../../examples/host_migration.rs"]
 mod host_migration;
 
-/// The error that members may make in comparing their ages by messages, after several meshes have merged.
+/// The maximum error in the order of ages, after several meshes have merged and compared their ages by messages.
 const TOLERANCE: Duration = Duration::from_secs(3);
 
 /// The time without events after which all members have the same information, in milliseconds.
@@ -27,8 +27,8 @@ fn components(network: &Network) -> Vec<Vec<usize>> {
     groups.into_iter().map(of).filter(|members: &Vec<usize>| !members.is_empty()).collect()
 }
 
-/// Returns the connected parts of a group. There may be several if all machines of one part have forgotten
-/// those of the others.
+/// Returns the connected parts of a group. There may be several, if all machines of one part have forgotten those of
+/// the others.
 fn parts(network: &Network, members: &[usize]) -> Vec<Vec<usize>> {
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for at in members {
@@ -64,7 +64,7 @@ fn check_part(network: &Network, seed: u64, part: &[usize]) {
     assert!(network.age(host) + TOLERANCE >= oldest, "seed {seed}: {host} of {part:?} is not the oldest");
 }
 
-/// Checks that no machine leaves a host to which it is connected for a younger one.
+/// Checks that no machine replaces its host by a younger one while connected to the host.
 fn check_changes(network: &mut Network, seed: u64) {
     for Change { at, before, after } in std::mem::take(&mut network.changes) {
         let (Some(before), Some(after)) = (before, after) else { continue };
@@ -98,7 +98,7 @@ fn step(network: &mut Network) {
     }
 }
 
-/// Runs a random mesh; returns true if it is one mesh in the end.
+/// Runs a random mesh; returns true if all running machines end up in one mesh.
 fn run(seed: u64) -> bool {
     let mut network = Network::new(seed);
     network.start(0, true);
@@ -131,11 +131,11 @@ fn ten_thousand_random_meshes_agree_on_the_host() {
     let some = |first: u64| move || (first..first + 5_000).filter(|seed| run(*seed)).count();
     let threads = [0, 5_000].map(|first| std::thread::spawn(some(first)));
     let whole: usize = threads.into_iter().map(|thread| thread.join().expect("every seed holds")).sum();
-    // The other meshes have parts that were separated for too long; docs/plugins/mesh.md describes that.
+    // In the other runs, the parts of the mesh were separated for too long (docs/plugins/mesh.md).
     assert_eq!(whole, 9_391, "the number of runs that end as one mesh");
 }
 
-/// Creates six machines that are all connected. The first is the oldest member.
+/// Creates six machines in one mesh. The first is the oldest member.
 fn six() -> Network {
     let mut network = Network::new(7);
     network.start(0, true);
@@ -174,7 +174,7 @@ fn split_mesh_has_a_host_per_part_and_keeps_the_oldest() {
     network.run(20_000);
     assert_eq!(hosts(&network), [Some(0); 6]);
     let left = network.changes.iter().any(|change| change.at == 0 && change.before == Some(0));
-    assert!(!left, "the oldest remained its own host");
+    assert!(!left, "the oldest member must remain its own host");
 }
 
 #[test]
@@ -197,8 +197,8 @@ fn merged_meshes_choose_the_oldest_member_as_host() {
     }
 }
 
-/// All members choose the same host, including the one that cannot reach it, and that one reports which peer
-/// it cannot reach.
+/// All members choose the same host, even a member that cannot reach it. That member reports the peer that it cannot
+/// reach.
 #[test]
 fn unreachable_pairs_are_reported() {
     let mut network = Network::new(3);
@@ -223,10 +223,10 @@ fn unreachable_pairs_are_reported() {
     assert_eq!(network.machine(2).mesh.missing_pairs().collect::<Vec<_>>(), [(pair.1, pair.0)]);
     network.broken.clear();
     network.run(20_000);
-    assert_eq!(network.machine(2).mesh.join_status(), JoinStatus::Complete, "they try again");
+    assert_eq!(network.machine(2).mesh.join_status(), JoinStatus::Complete, "the peers must reconnect");
 }
 
-/// The role of the host moves from player to player over real sockets.
+/// Members that take over as the host, over real sockets.
 #[test]
 fn another_member_becomes_host_when_the_host_leaves() {
     host_migration::main().expect("it completes");

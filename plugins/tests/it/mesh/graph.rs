@@ -44,7 +44,7 @@ fn ended(guid: u8) -> Vec<u8> {
     [&[0x1F][..], &ADDRESS, &[0, 0, 0, 0, 0, 0, 0, guid]].concat()
 }
 
-/// The bytes are those that C++ RakNet writes.
+/// The bytes equal those of C++ RakNet.
 #[test]
 fn peers_are_notified_of_each_other() {
     let ids = connections::<RakNet>(2);

@@ -1,4 +1,4 @@
-//! Members that send false data, flood and leave unexpectedly.
+//! Members that send false data, flood, or disconnect unexpectedly.
 
 use core::time::Duration;
 
@@ -53,10 +53,10 @@ fn announce(mesh: &mut Member, now: Instant, from: ConnectionId, guids: &[u64]) 
     let epoch = Epoch { founder: Guid(5), now: 0 };
     let said = Announcement::<4> { joined: Some((epoch, 1)), neighbours };
     let mut buffer = [0; MAX_LENGTH];
-    receive(mesh, now, from, said.encode(&mut buffer).expect("room"));
+    receive(mesh, now, from, said.encode(&mut buffer).expect("enough space"));
 }
 
-/// Announces a connection of the other member to an invented member.
+/// Announces that the other member is connected to an invented member.
 fn invent(mesh: &mut Member, now: Instant, from: ConnectionId, guid: u64) {
     receive(mesh, now, from, &invented(guid));
     announce(mesh, now, from, &[guid]);
@@ -69,9 +69,9 @@ fn invented(guid: u64) -> Vec<u8> {
 fn invented_at(guid: u64, port: u16) -> Vec<u8> {
     let peer = RemotePeer { address: ([192, 0, 2, 1], port).into(), guid: Guid(guid), ping: 1 };
     let (mut entries, mut buffer) = ([0; RemotePeer::MAX_SIZE], [0; 64]);
-    let peers = RemotePeers::encode([peer], &mut entries).expect("room");
+    let peers = RemotePeers::encode([peer], &mut entries).expect("enough space");
     let mut writer = Writer::new(&mut buffer);
-    Notice::RemoteConnected { peers }.write(&mut writer).expect("room");
+    Notice::RemoteConnected { peers }.write(&mut writer).expect("enough space");
     writer.finish().to_vec()
 }
 
@@ -79,11 +79,12 @@ fn withdrawn(guid: u64) -> Vec<u8> {
     let mut buffer = [0; 64];
     let mut writer = Writer::new(&mut buffer);
     let notice = Notice::RemoteDisconnected { address: ([192, 0, 2, 1], 1).into(), guid: Guid(guid) };
-    notice.write(&mut writer).expect("room");
+    notice.write(&mut writer).expect("enough space");
     writer.finish().to_vec()
 }
 
-/// A member that repeatedly announces and withdraws invented peers causes at most as many attempts as there are slots.
+/// A member that repeatedly announces and withdraws invented peers causes at most as many attempts as there are
+/// slots.
 #[test]
 fn invented_peers_are_tried_rarely() {
     let (mut mesh, id) = connected();
@@ -99,10 +100,10 @@ fn invented_peers_are_tried_rarely() {
     }
     assert!((1..=4 * 3).contains(&tried), "{tried} attempts in 12 seconds");
     assert!(mesh.stats().dropped > 100);
-    assert_eq!(mesh.join_status(), JoinStatus::Complete, "no member reports them any more");
+    assert_eq!(mesh.join_status(), JoinStatus::Complete, "no member reports the invented peers");
 }
 
-/// An announcement beyond the limit of scans takes effect a moment later.
+/// An announcement above the limit of scans takes effect in the next period.
 #[test]
 fn peers_announced_after_many_messages_are_tried() {
     let (mut mesh, id) = connected();
@@ -119,7 +120,7 @@ fn peers_announced_after_many_messages_are_tried() {
     assert_eq!(mesh.poll_connect().map(|target| target.guid), Some(Guid(100)));
 }
 
-/// Returns how often the mesh returns peers in the minute after a time.
+/// Returns the number of peers that the mesh returns within a minute.
 fn attempts(mesh: &mut Member, from: Instant) -> usize {
     let mut tried = 0;
     for second in 0..60 {
@@ -129,7 +130,7 @@ fn attempts(mesh: &mut Member, from: Instant) -> usize {
     tried
 }
 
-/// A peer that timed out is tried again, and one that left is not.
+/// A peer that timed out is tried again; a peer that disconnected is not.
 #[test]
 fn peer_that_left_is_not_tried_again() {
     let from = Instant::ZERO + Duration::from_secs(1);
@@ -144,8 +145,8 @@ fn peer_that_left_is_not_tried_again() {
     }
 }
 
-/// A peer that left this member but is still connected to another is tried until that connection is closed too. Members
-/// cannot report that a peer lost here has left.
+/// A peer that disconnects from this member but remains connected to another one is tried until that connection
+/// closes too. If the peer has timed out here, the report that it left the other member does not count.
 #[test]
 fn peer_that_left_is_tried_while_connected_to_another_member() {
     let from = Instant::ZERO + Duration::from_secs(1);
@@ -158,7 +159,11 @@ fn peer_that_left_is_tried_while_connected_to_another_member() {
         invent(&mut mesh, Instant::ZERO, member, 100);
         plugin(&mut mesh).on_disconnected(from, ids[1], reason);
         update(&mut mesh, from);
-        assert_eq!(mesh.poll_connect().is_none(), reason == DisconnectReason::Remote, "it may be leaving");
+        assert_eq!(
+            mesh.poll_connect().is_none(),
+            reason == DisconnectReason::Remote,
+            "the peer may be leaving the mesh"
+        );
         let later = from + Duration::from_secs(5);
         update(&mut mesh, later);
         assert_eq!(mesh.poll_connect().map(|target| target.guid), Some(Guid(100)));
@@ -182,7 +187,7 @@ fn unreachable_peer_is_reported_once() {
     assert_eq!(mesh.host(), Some(Guid(5)));
 }
 
-/// A member that changes its announcement each time makes the others send only a few times per second.
+/// A member that changes its announcement in every message makes this peer send only a few times per second.
 #[test]
 fn announcement_flood_is_answered_at_a_limited_rate() {
     let (mut mesh, id) = connected();
@@ -192,14 +197,14 @@ fn announcement_flood_is_answered_at_a_limited_rate() {
         let epoch = Epoch { founder: Guid(1), now: step };
         let said = Announcement::<4> { joined: Some((epoch, -step)), neighbours: Default::default() };
         let mut buffer = [0; MAX_LENGTH];
-        receive(&mut mesh, now, id, said.encode(&mut buffer).expect("room"));
+        receive(&mut mesh, now, id, said.encode(&mut buffer).expect("enough space"));
         sent += update(&mut mesh, now);
     }
     assert!((2..=21).contains(&sent), "{sent} messages in a second");
 }
 
-/// A member that announces a false age becomes the host, because members are trusted. Nothing overflows, and no state
-/// remains after it leaves.
+/// Members are trusted, so a member that announces a false age becomes the host. Nothing overflows, and no state
+/// remains once it disconnects.
 #[test]
 fn a_host_with_a_false_join_time_is_replaced_when_it_disconnects() {
     for (now, joined) in [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN), (0, i64::MIN)] {
@@ -208,7 +213,7 @@ fn a_host_with_a_false_join_time_is_replaced_when_it_disconnects() {
         let epoch = Epoch { founder: Guid(0), now };
         let said = Announcement::<4> { joined: Some((epoch, joined)), neighbours: Default::default() };
         let mut buffer = [0; MAX_LENGTH];
-        receive(&mut mesh, at, id, said.encode(&mut buffer).expect("room"));
+        receive(&mut mesh, at, id, said.encode(&mut buffer).expect("enough space"));
         assert_eq!(mesh.host() == Some(Guid(6)), joined == i64::MIN);
         assert!(mesh.connected_time(at).is_some());
         plugin(&mut mesh).on_disconnected(Instant::ZERO, id, DisconnectReason::Lost);
@@ -231,8 +236,7 @@ proptest! {
     }
 }
 
-/// A member that repeatedly reports and withdraws a peer causes nine attempts per minute instead of one every four
-/// seconds.
+/// A member that repeatedly reports and withdraws a peer causes nine attempts per minute, not one every four seconds.
 #[test]
 fn a_peer_that_reconnects_often_is_tried_rarely() {
     let (mut mesh, id) = connected();
@@ -252,7 +256,8 @@ fn a_peer_that_reconnects_often_is_tried_rarely() {
     assert!(reported <= 20, "{reported}");
 }
 
-/// Two members know a peer by different addresses, and both are tried. A member that is leaving tries none.
+/// Two members know a peer by different addresses, and this peer tries both. A peer that is leaving the mesh tries
+/// none.
 #[test]
 fn every_address_of_a_peer_is_tried() {
     let (mut mesh, first) = connected();
@@ -274,7 +279,7 @@ fn every_address_of_a_peer_is_tried() {
     assert_eq!(mesh.poll_connect(), None);
 }
 
-/// A client of another member, or a page, cannot be reached by an attempt. It is tried once a member announces it as a
+/// The client of a member, or a web page, accepts no connections. It is tried only once a member announces it as a
 /// member.
 #[test]
 fn the_mesh_does_not_connect_to_peers_that_are_not_members() {

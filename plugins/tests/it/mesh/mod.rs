@@ -1,4 +1,4 @@
-//! Meshes: the graph, vectors, hostile peers, and agreement of the members.
+//! Meshes: the graph, wire vectors, hostile peers, and agreement of the members.
 
 mod agreement;
 mod graph;

@@ -1,5 +1,5 @@
-//! A simulated network of meshes without peers. Connections open, close and lose nothing; paths appear and
-//! vanish.
+//! Simulates the connections between meshes without real peers. Connections open and close and lose no messages;
+//! paths appear and vanish.
 
 use core::time::Duration;
 use std::cmp::Reverse;
@@ -43,14 +43,14 @@ enum NetworkEvent {
     Updated { at: usize },
 }
 
-/// One machine's end of a connection.
+/// The side of a connection at one machine.
 #[derive(Clone, Copy, Debug)]
 struct End {
     link: u64,
     id: ConnectionId,
     /// The earliest time at which the next message may arrive.
     arrives_after: u64,
-    /// It has received the age of the other end.
+    /// True if this side has received the age of the other one.
     has_received: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Machine {
     pub(crate) mesh: Member,
     pub(crate) guid: Guid,
     ends: [Option<End>; MAX],
-    /// The time at which it became a member, by the clock of the network.
+    /// The network time at which the machine became a member.
     pub(crate) joined_at: Option<u64>,
     updates_at: Option<u64>,
 }
@@ -68,9 +68,9 @@ pub(crate) struct Machine {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     pub(crate) at: usize,
-    /// The previous host, if it is the machine itself, or is still connected and has sent its age.
+    /// The previous host, if it is the machine itself, or is still connected and has announced its age.
     pub(crate) before: Option<usize>,
-    /// The new host, if it is running.
+    /// The new host, if that machine is running.
     pub(crate) after: Option<usize>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Network {
     pub(crate) groups: [u64; MAX],
     /// Pairs that can never reach each other.
     pub(crate) broken: Vec<(usize, usize)>,
-    /// The number of messages out of a thousand that are lost, and so arrive late.
+    /// The number of messages per thousand that are lost, and therefore arrive late.
     pub(crate) loss: u64,
     queue: BinaryHeap<Reverse<(u64, u64, NetworkEvent)>>,
     sequence: u64,
@@ -141,11 +141,11 @@ impl Network {
     }
 
     pub(crate) fn machine(&self, at: usize) -> &Machine {
-        self.machines[at].as_ref().expect("it runs")
+        self.machines[at].as_ref().expect("the simulation succeeds")
     }
 
     pub(crate) fn machine_mut(&mut self, at: usize) -> &mut Machine {
-        self.machines[at].as_mut().expect("it runs")
+        self.machines[at].as_mut().expect("the simulation succeeds")
     }
 
     pub(crate) fn find(&self, guid: Guid) -> Option<usize> {
@@ -199,12 +199,12 @@ impl Network {
         );
     }
 
-    /// Cuts the connection between two machines. Each notices after a while.
+    /// Cuts the path between two machines. Each of them detects it after a while.
     pub(crate) fn cut(&mut self, a: usize, b: usize, slowest: u64) {
         self.end(a, b, slowest, false);
     }
 
-    /// Closes the connection between two machines. Each is notified if one of them disconnects.
+    /// Closes the connection between two machines. `is_notified` is true if one of them disconnects regularly.
     fn end(&mut self, a: usize, b: usize, slowest: u64, is_notified: bool) {
         for (at, other) in [(a, b), (b, a)] {
             let Some(end) = self.machines[at].as_ref().and_then(|machine| machine.ends[other]) else {
@@ -215,7 +215,7 @@ impl Network {
         }
     }
 
-    /// Stops a machine, which disconnects or times out. The others notice immediately, or only after a while.
+    /// Stops a machine, which disconnects or times out. The others detect it immediately or after a while.
     pub(crate) fn stop(&mut self, at: usize, slowest: u64) {
         let is_notified = self.random.below(2) == 0;
         (0..MAX).for_each(|other| self.end(at, other, slowest, is_notified));
@@ -264,7 +264,7 @@ impl Network {
             }
             NetworkEvent::Opened { link, at, other, is_server, other_opens_at } => {
                 if !self.open(link, at, other, is_server, other_opens_at) {
-                    // The other end times out.
+                    // The connection times out at the other machine.
                     let when = self.now + 1_000;
                     return self
                         .push(when, NetworkEvent::Ended { link, at: other, other: at, is_notified: false });
@@ -276,7 +276,7 @@ impl Network {
                 let Some(end) = machine.ends[other].take_if(|end| end.link == link) else { return };
                 let reason = if is_notified { DisconnectReason::Remote } else { DisconnectReason::Lost };
                 plugin(&mut machine.mesh).on_disconnected(now, end.id, reason);
-                // The connection times out at the other end, if it is not closed yet.
+                // The connection times out at the other machine, unless it is closed earlier.
                 let when = self.now + 10_000;
                 self.push(when, NetworkEvent::Ended { link, at: other, other: at, is_notified: false });
                 at
@@ -354,7 +354,7 @@ impl Network {
         }
     }
 
-    /// Returns how long a machine has been a member, by the network's clock.
+    /// Returns how long a machine has been a member, in network time.
     pub(crate) fn age(&self, at: usize) -> Duration {
         Duration::from_millis(self.now - self.machine(at).joined_at.unwrap_or(self.now))
     }

@@ -1,4 +1,4 @@
-//! Meshes of peers, over lossy paths in the simulator.
+//! Meshes of real peers, over lossy paths in the simulator.
 
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -39,13 +39,13 @@ impl Member {
             mesh.create();
         }
         let mut host = PluginHost::new();
-        let key = host.attach::<RakNet>(mesh).expect("room");
+        let key = host.attach::<RakNet>(mesh).expect("a free slot");
         let capacity = Capacity { connections: 8, blocks: 1_024, block_size: 256 };
         Self { peer: Hooked::new(Peer::with_capacity(capacity, config), host), key, guid, is_running: true }
     }
 
     fn mesh(&self) -> &Mesh<8> {
-        self.peer.hook.get(self.key).expect("it is attached")
+        self.peer.hook.get(self.key).expect("the plugin is attached")
     }
 
     /// Handles the events, and connects to the peers that the mesh returns.
@@ -54,7 +54,7 @@ impl Member {
             assert!(!matches!(event, Event::Message { .. }), "the application sees no message of the mesh");
         }
         while let Some(target) = self.peer.hook.get_mut(self.key).and_then(Mesh::poll_connect) {
-            // It may be connecting to this peer at the same time.
+            // The attempt may fail, because the target may be connecting to this peer at the same time.
             let _ = self.peer.peer.connect(now, target.address);
         }
     }
@@ -63,7 +63,7 @@ impl Member {
 struct Game {
     now: Instant,
     members: Vec<Member>,
-    /// The links from each member to each other member.
+    /// The path from each member to each other member.
     links: Vec<Link>,
 }
 
@@ -129,7 +129,7 @@ impl Game {
                 return;
             }
         }
-        panic!("they do not agree at {:?}", self.now);
+        panic!("the members do not agree at {:?}", self.now);
     }
 }
 
@@ -144,7 +144,7 @@ fn members_agree_on_the_host_over_lossy_paths() {
             game.settle(number + 1, 0);
             game.now = game.now + Duration::from_secs(1);
         }
-        // The host times out in half of the games, and leaves in the others.
+        // The host times out in half of the runs, and disconnects in the others.
         if seed % 2 == 0 {
             game.members[0].is_running = false;
         } else {

@@ -1,4 +1,4 @@
-//! The messages as bytes.
+//! The encoding of the mesh message.
 
 use rakwire::raknet::Guid;
 use rakwire_plugins::mesh::{Announcement, Epoch, MAX_LENGTH, MAX_PEERS, Rank};
@@ -24,7 +24,7 @@ fn announcement(vector: &Value) -> Announcement<MAX_PEERS> {
 #[test]
 fn announcement_encoding_matches_the_vectors() {
     let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("../../vectors/mesh.json")).expect("it is JSON");
+        serde_json::from_str(include_str!("../../vectors/mesh.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 3);
     for vector in &vectors {
         let hex = vector["hex"].as_str().expect("a text");
@@ -45,7 +45,7 @@ fn the_longest_announcement_fits() {
     let neighbours = std::iter::repeat_n(rank, MAX_PEERS).collect();
     let longest = Announcement::<MAX_PEERS> { joined: None, neighbours };
     let mut buffer = [0; MAX_LENGTH];
-    let bytes = longest.encode(&mut buffer).expect("room");
+    let bytes = longest.encode(&mut buffer).expect("enough space");
     assert_eq!(bytes.len(), MAX_LENGTH);
     assert!(Announcement::<1>::decode(bytes).is_err(), "too many for a smaller mesh");
 }

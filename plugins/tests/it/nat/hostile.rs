@@ -1,4 +1,4 @@
-//! Peers that send false data, guess and flood.
+//! Peers that send false data, guess session numbers, or flood.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,11 +21,11 @@ fn address(text: &str) -> SocketAddr {
 }
 
 fn client_bytes(message: &FromClient) -> std::vec::Vec<u8> {
-    message.encode(&mut [0; MAX_MESSAGE]).expect("room").to_vec()
+    message.encode(&mut [0; MAX_MESSAGE]).expect("enough space").to_vec()
 }
 
 fn facilitator_bytes(message: &FromFacilitator) -> std::vec::Vec<u8> {
-    message.encode(&mut [0; MAX_MESSAGE]).expect("room").to_vec()
+    message.encode(&mut [0; MAX_MESSAGE]).expect("enough space").to_vec()
 }
 
 fn connect(plugin: &mut dyn Plugin<RakNet>, id: ConnectionId, remote: &str, guid: u64) {
@@ -72,7 +72,7 @@ fn client_accepts_messages_only_from_its_facilitator() {
     assert_eq!(plugin.poll_action(), Some(Action::Send { to: address("203.0.113.9:53"), payload: punch }));
 }
 
-/// A peer that does not know the session number cannot make a client connect to an address of its choice.
+/// A peer that does not know the session number cannot make a client connect to another address.
 #[test]
 fn punch_with_wrong_session_number_is_ignored() {
     let ids = connections::<RakNet>(1);
@@ -90,12 +90,13 @@ fn punch_with_wrong_session_number_is_ignored() {
             assert!(plugin.handle_out_of_band(NOW, attacker, &Punch { kind, number }.encode()));
         }
     }
-    // The client's own kind of punch, sent back to it, is ignored too.
+    // A punch of the client's own kind, sent back to it, is ignored too.
     plugin.handle_out_of_band(NOW, attacker, &Punch { kind: PunchKind::ToAccepting, number: 7 }.encode());
     sent(&mut plugin);
     assert_eq!((plugin.poll_action(), plugin.stats().unexpected), (None, 13));
     assert!(!plugin.handle_out_of_band(NOW, attacker, b"something of the application"));
-    // The remote peer knows the number and may forge another host's address, so only the port may differ.
+    // The remote peer knows the session number and may forge the address of another host. Only the port may therefore
+    // differ.
     let ack = Punch { kind: PunchKind::Ack, number: 7 }.encode();
     plugin.handle_out_of_band(NOW, attacker, &ack);
     sent(&mut plugin);
@@ -106,7 +107,7 @@ fn punch_with_wrong_session_number_is_ignored() {
     assert_eq!(plugin.poll_action(), Some(Action::Connect { address: found, peer: Guid(3) }));
 }
 
-/// The accepting side continues to punch only the address from which a punch arrived.
+/// The accepting side then sends punches only to the address from which a punch has arrived.
 #[test]
 fn punches_stop_at_the_first_address_that_answers() {
     let ids = connections::<RakNet>(1);
@@ -127,11 +128,11 @@ fn punches_stop_at_the_first_address_that_answers() {
             punches += 1;
         }
     }
-    // An acknowledgement, and one punch every 100 ms until the connection must be open.
+    // One acknowledgement, and one punch every 100 ms until the connection timeout.
     assert_eq!(punches, 1 + 61);
 }
 
-/// A forged source address, even that of another client, makes no client send to it.
+/// A probe with a forged source address, even that of another client, makes no client send to that address.
 #[test]
 fn forged_probe_cannot_redirect_clients_to_a_third_party() {
     let ids = connections::<RakNet>(2);
@@ -146,7 +147,7 @@ fn forged_probe_cannot_redirect_clients_to_a_third_party() {
         let Ok(FromFacilitator::Probe { token, .. }) = FromFacilitator::decode(&bytes) else { continue };
         let forged = if id == ids[0] { "203.0.113.66" } else { "192.0.2.2" };
         let probe = Punch { kind: PunchKind::Probe, number: token }.encode();
-        // Repetitions of the same probe are not answered.
+        // Repetitions of a probe are not answered.
         for _ in 0..100 {
             plugin.handle_probe(address(&format!("{forged}:{port}")), &probe);
         }
@@ -165,7 +166,7 @@ fn forged_probe_cannot_redirect_clients_to_a_third_party() {
     assert_eq!(begun.collect::<std::vec::Vec<_>>(), [[address("192.0.2.1:5000")]]);
 }
 
-/// A mapped address counts only if its IP address is that of the client's connection to the facilitator.
+/// A mapped address is offered only if its IP address is that of the client's connection to the facilitator.
 #[test]
 fn client_offers_only_ports_of_its_own_address() {
     let ids = connections::<RakNet>(2);
@@ -186,7 +187,7 @@ fn client_offers_only_ports_of_its_own_address() {
     assert_eq!(begun.collect::<std::vec::Vec<_>>(), [offered]);
 }
 
-/// A client that reads no messages fills only its own queue, and gets its messages in order once it reads.
+/// A client that reads no messages fills only its own queue, and receives its messages in order once it reads.
 #[test]
 fn client_that_reads_nothing_does_not_block_others() {
     let (mut plugin, ids) = facilitator(4);
@@ -207,7 +208,7 @@ fn client_that_reads_nothing_does_not_block_others() {
     assert!(late.eq((1_000..1_016).map(|target| Ok(refused(target)))));
 }
 
-/// A successful attempt frees its slot.
+/// A finished attempt frees its slot.
 #[test]
 fn a_client_can_connect_to_any_number_of_peers_successively() {
     let (mut plugin, ids) = facilitator(7);
@@ -219,7 +220,7 @@ fn a_client_can_connect_to_any_number_of_peers_successively() {
                 Ok(FromFacilitator::Begin { session, .. }) if id == ids[0] => Some(session),
                 _ => None,
             });
-        let session = session.expect("it begins");
+        let session = session.expect("a session begins");
         // The same message from a third client is ignored.
         deliver(
             &mut plugin,
@@ -231,9 +232,9 @@ fn a_client_can_connect_to_any_number_of_peers_successively() {
     assert_eq!((plugin.stats().attempts, plugin.stats().refused), (6, 0));
 }
 
-/// A pair that requests again gets its own port again, and one client has at most four.
+/// A pair that requests again keeps its port, and one client has at most four ports.
 #[test]
-fn forwarding_ports_are_shared_fairly() {
+fn one_client_gets_at_most_four_forwarding_ports() {
     let ids = connections::<RakNet>(8);
     let mut plugin = Facilitator::<8, 8>::new(&[], &[1, 2, 3, 4, 5, 6, 7, 8], [7; 32]);
     for (number, id) in ids.iter().enumerate() {
@@ -263,10 +264,10 @@ fn forwarding_ports_are_shared_fairly() {
         port
     };
     assert_eq!([1, 1, 2, 3, 4, 5].map(&mut forward), [Some(1), Some(1), Some(2), Some(3), Some(4), None]);
-    assert_eq!(forward(2), Some(2), "its own again");
+    assert_eq!(forward(2), Some(2), "the pair gets its previous port");
 }
 
-/// Each punch of the remote is answered at most once.
+/// Each punch from the remote peer is answered at most once.
 #[test]
 fn punch_flood_is_not_amplified() {
     let ids = connections::<RakNet>(1);
@@ -292,10 +293,10 @@ fn attempts_time_out_without_a_facilitator_answer() {
     let mut plugin = Traversal::<1>::new();
     connect(&mut plugin, ids[0], "198.51.100.1:1", 1);
     plugin.set_facilitator(ids[0], address("198.51.100.1:1"));
-    plugin.open(Guid(9)).expect("room");
+    plugin.open(Guid(9)).expect("enough space");
     assert!(plugin.open(Guid(8)).is_err());
     sent(&mut plugin);
-    let due = Plugin::<RakNet>::poll_timeout(&plugin).expect("it waits");
+    let due = Plugin::<RakNet>::poll_timeout(&plugin).expect("a deadline");
     assert_eq!(plugin.poll_outcome(), None);
     Plugin::<RakNet>::update(&mut plugin, due, &mut Collector::new());
     assert_eq!(plugin.poll_outcome(), Some(Outcome::Failed { peer: Guid(9), reason: None }));
@@ -315,7 +316,7 @@ fn attempts_of_one_client_do_not_block_other_clients() {
     assert_eq!(refused.count(), 1);
 }
 
-/// Clients of one address have at most half of all slots, whatever GUIDs and ports they choose.
+/// Clients at one IP address get at most half of all slots, whatever their GUIDs and ports.
 #[test]
 fn attempts_and_ports_of_one_network_do_not_block_other_networks() {
     for (ours, other) in [
@@ -325,7 +326,7 @@ fn attempts_and_ports_of_one_network_do_not_block_other_networks() {
         let ids = connections::<RakNet>(8);
         let mut plugin = Facilitator::<8, 8>::new(&[], &[1, 2, 3, 4], [7; 32]);
         for (number, id) in ids.iter().enumerate() {
-            // The last four are the targets of the others.
+            // The last four clients are the targets of the others.
             let ip = match number {
                 0..3 => ours[number].to_owned(),
                 3 => other.to_owned(),
@@ -368,7 +369,7 @@ fn attempts_and_ports_of_one_network_do_not_block_other_networks() {
     }
 }
 
-/// Clients of one address do not get more slots by reconnecting while their attempts continue without them.
+/// Clients at one IP address get no additional slots by reconnecting while their attempts continue.
 #[test]
 fn attempts_of_one_network_count_after_it_has_disconnected() {
     let ids = connections::<RakNet>(5);
@@ -385,7 +386,7 @@ fn attempts_of_one_network_count_after_it_has_disconnected() {
         for target in 1..5 {
             deliver(&mut plugin, ids[0], &client_bytes(&FromClient::Open { target: Guid(100 + target) }));
         }
-        // From here on both sides punch without the facilitator.
+        // From now on both sides send punches without the facilitator.
         sent(&mut plugin);
         plugin.on_disconnected(NOW, ids[0], DisconnectReason::Remote);
     }
@@ -403,7 +404,7 @@ fn requests_for_oneself_or_peers_without_plugin_are_refused() {
     assert_eq!((plugin.stats().attempts, plugin.stats().refused), (0, 3));
 }
 
-/// A third client can neither end an attempt of others nor have it forwarded.
+/// A third client can neither end an attempt of other clients nor make the facilitator forward it.
 #[test]
 fn third_client_cannot_affect_an_attempt() {
     let (mut plugin, ids) = facilitator(3);
@@ -412,7 +413,7 @@ fn third_client_cannot_affect_an_attempt() {
         Ok(FromFacilitator::Begin { session, .. }) => Some(session),
         _ => None,
     });
-    let failed = client_bytes(&FromClient::Failed { session: begun.expect("it begins") });
+    let failed = client_bytes(&FromClient::Failed { session: begun.expect("a session begins") });
     deliver(&mut plugin, ids[2], &failed);
     assert_eq!((plugin.stats().malformed, plugin.stats().refused), (1, 0));
     deliver(&mut plugin, ids[0], &failed);
@@ -422,8 +423,8 @@ fn third_client_cannot_affect_an_attempt() {
     assert_eq!(plugin.stats().refused, 2);
 }
 
-/// Private addresses of another network are not offered. Otherwise a client could make others send to
-/// arbitrary hosts across the internet.
+/// Private addresses are not offered to clients in other networks. Otherwise a client could make others send
+/// datagrams to arbitrary hosts on the internet.
 #[test]
 fn client_cannot_offer_addresses_of_other_hosts() {
     let ids = connections::<RakNet>(2);

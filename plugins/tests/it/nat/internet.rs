@@ -1,4 +1,4 @@
-//! A simulated internet: peers behind routers, and a facilitator that all can reach.
+//! Simulates an internet: peers behind routers, and a facilitator that all of them can reach.
 
 use core::time::Duration;
 use std::cmp::Reverse;
@@ -80,7 +80,7 @@ impl Internet {
         config.max_incoming = 8;
         let mut host = PluginHost::new();
         let facilitator = Facilitator::new(&PROBE_PORTS, forwarding_ports, [seed ^ 0x55; 32]);
-        let server_key = host.attach::<RakNet>(facilitator).expect("room");
+        let server_key = host.attach::<RakNet>(facilitator).expect("a free slot");
         let capacity = Capacity { connections: 8, blocks: 512, block_size: 256 };
         Self {
             now: Instant::ZERO,
@@ -124,11 +124,11 @@ impl Internet {
         let mut traversal = Traversal::new();
         traversal.set_internal_addresses(&[address]);
         let mut host = PluginHost::new();
-        let key = host.attach::<RakNet>(traversal).expect("room");
+        let key = host.attach::<RakNet>(traversal).expect("a free slot");
         let capacity = Capacity { connections: 8, blocks: 512, block_size: 256 };
         let mut peer = Hooked::new(Peer::with_capacity(capacity, config), host);
         let server = SocketAddr::new(self::ip(FACILITATOR), MAIN_PORT);
-        let facilitator = peer.peer.connect(self.now, server).expect("room");
+        let facilitator = peer.peer.connect(self.now, server).expect("a free slot");
         let (outcomes, connected, ids) = (Vec::new(), Vec::new(), Vec::new());
         self.clients.push(Client { realm, address, guid, peer, key, facilitator, outcomes, connected, ids });
         self.clients.len() - 1
@@ -162,7 +162,7 @@ impl Internet {
     /// Makes one client request a connection to another.
     pub(crate) fn open(&mut self, from: usize, to: usize) {
         let guid = self.clients[to].guid;
-        self.traversal(from).open(guid).expect("room");
+        self.traversal(from).open(guid).expect("enough space");
     }
 
     fn push(&mut self, delay: Duration, realm: Realm, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
@@ -182,7 +182,7 @@ impl Internet {
         is_server || self.clients.iter().any(|client| client.realm == realm && client.address.ip() == ip)
     }
 
-    /// Carries a datagram out of a network, as far as necessary.
+    /// Forwards a datagram out of its network, through as many routers as necessary.
     fn send(&mut self, mut realm: Realm, mut from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         self.packets += 1;
         loop {
@@ -244,7 +244,9 @@ impl Internet {
         while self.server.poll_event().is_some() {}
         while let Some(probe) = self.facilitator().poll_filter_probe() {
             let mut writer = Writer::new(&mut buffer);
-            Offline::OutOfBand { guid: Guid(1), data: &probe.payload }.write(&mut writer).expect("room");
+            Offline::OutOfBand { guid: Guid(1), data: &probe.payload }
+                .write(&mut writer)
+                .expect("enough space");
             let bytes = writer.finish().to_vec();
             self.send(0, SocketAddr::new(ip(FACILITATOR), probe.port), probe.to, bytes);
         }
@@ -284,7 +286,7 @@ impl Internet {
         }
     }
 
-    /// Advances time until `is_so` holds, and returns how long that took; `None` after a minute.
+    /// Advances time until `is_so` holds, and returns the time that passed; `None` after a minute.
     pub(crate) fn until(&mut self, is_so: impl Fn(&Self) -> bool) -> Option<Duration> {
         let begin = self.now;
         while !is_so(self) {
@@ -356,10 +358,10 @@ impl Client {
         }
         while let Some(action) = self.peer.hook.get_mut(self.key).and_then(Traversal::poll_action) {
             match action {
-                // A punch that the peer did not accept is repeated.
+                // If the peer does not accept the punch, the plugin repeats it.
                 Action::Send { to, payload } => drop(self.peer.peer.send_out_of_band(now, to, &payload)),
                 Action::Connect { address, .. } => {
-                    self.peer.peer.connect(now, address).expect("room");
+                    self.peer.peer.connect(now, address).expect("a free slot");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Link-local addresses, which need the number of an interface. Interface numbers are local to each machine.
+//! Link-local addresses need an interface index, which is local to each machine.
 
 use std::net::SocketAddr;
 
@@ -10,13 +10,13 @@ use rakwire_plugins::nat::{Action, FromFacilitator, MAX_MESSAGE, Traversal};
 
 use crate::support::{Collector, connections};
 
-/// Returns the addresses to which a client sends after this message, with a facilitator at this address.
+/// Returns the addresses to which a client sends after a message from a facilitator at this address.
 fn sent_to(facilitator: &str, message: &FromFacilitator) -> std::vec::Vec<String> {
     let [id] = connections::<RakNet>(1).try_into().expect("one connection");
     let mut plugin = Traversal::<1>::new();
     plugin.set_facilitator(id, facilitator.parse().expect("an address"));
     let mut buffer = [0; MAX_MESSAGE];
-    let bytes = message.encode(&mut buffer).expect("room");
+    let bytes = message.encode(&mut buffer).expect("enough space");
     plugin.on_message(Instant::ZERO, id, Delivery::RELIABLE_ORDERED, &bytes);
     Plugin::<RakNet>::update(&mut plugin, Instant::ZERO, &mut Collector::new());
     let actions = std::iter::from_fn(|| plugin.poll_action());
@@ -47,6 +47,6 @@ fn link_local_candidates_use_the_local_interface() {
     let begin = FromFacilitator::Begin { session: 1, peer: Guid(2), connects: true, candidates };
     let others = ["[fd00::3]:5000", "192.0.2.3:5000"];
     assert_eq!(sent_to("[fe80::7%5]:61111", &begin), [&["[fe80::3%5]:5000"], &others[..]].concat());
-    // The interface number may be that of any machine.
+    // The interface index may be that of another machine.
     assert_eq!(sent_to("192.0.2.1:61111", &begin), [&["[fe80::3%9]:5000"], &others[..]].concat());
 }

@@ -17,19 +17,19 @@ const ROUTERS: [(&str, Option<NatBehavior>); 6] = [
     ("symmetric, random", Some(NatBehavior::SYMMETRIC_RANDOM)),
 ];
 
-/// Puts the machines of one side behind routers.
+/// Puts the machines of one side behind these routers.
 type PutBehind = fn(&mut Internet, NatBehavior);
 
 /// Networks with more than one router for each peer, by their names in the table.
 ///
-/// Each has a function that builds it, and the number of router types, from the first on, with which peers connect
-/// there.
+/// Each entry has a function that builds the network, and the number of router types with which peers connect there,
+/// counted from the first type.
 const NETWORKS: [(&str, PutBehind, usize); 4] = [
     ("one router", behind_one_router, 6),
     ("one router, hairpin", behind_one_router_that_hairpins, 6),
     ("two routers each", behind_different_providers, 5),
-    // Behind one symmetric router, the punches of each side take the ports that were predicted for the other. It would
-    // work if the two sides took turns, which they do not.
+    // Behind one symmetric router, the punches of each side use up the ports predicted for the other side. The sides
+    // would have to take turns, which they do not.
     ("two routers each, hairpin", behind_one_provider, 4),
 ];
 
@@ -63,7 +63,7 @@ fn behind_one_provider(internet: &mut Internet, router: NatBehavior) {
     }
 }
 
-/// Returns true if a connection is possible in theory. The port of a random symmetric NAT cannot be predicted, so a
+/// Returns true if a connection is possible in theory. The ports of a random symmetric NAT cannot be predicted, so a
 /// router that accepts only known ports blocks it.
 fn can_work(a: usize, b: usize) -> bool {
     let (low, high) = (a.min(b), a.max(b));
@@ -111,7 +111,7 @@ struct Times {
 }
 
 impl Times {
-    /// Returns the median of ten runs in milliseconds, or a dash. Either all runs connect, or none.
+    /// Returns the median of ten runs in milliseconds, or a dash. Either all runs connect or none does.
     fn cell(&mut self, name: &str, can_work: bool, start: impl Fn(u8) -> Internet) -> String {
         let mut times = Vec::new();
         for seed in 0..10 {
@@ -190,7 +190,7 @@ fn without_forwarding_both_peers_are_notified_of_the_failure() {
     internet.open(0, 1);
     internet
         .until(|internet| internet.clients.iter().all(|client| !client.outcomes.is_empty()))
-        .expect("both are notified");
+        .expect("both peers are notified");
     let no_path = |peer| vec![Outcome::Failed { peer, reason: Some(Refusal::NoPath) }];
     let [a, b] = [&internet.clients[0], &internet.clients[1]];
     assert_eq!((&a.outcomes, &b.outcomes), (&no_path(b.guid), &no_path(a.guid)));
@@ -200,7 +200,7 @@ fn without_forwarding_both_peers_are_notified_of_the_failure() {
 fn nat_types_are_distinguished() {
     for (at, (name, router)) in ROUTERS.into_iter().enumerate() {
         let mut internet = pair(1, router, None, &[]);
-        // The first attempt probes whether ports differ.
+        // The first attempt probes whether the router changes ports.
         time_to_connect(&mut internet).expect("the other client has no router");
         let found = internet.nat_type(0);
         assert_eq!(found.is_symmetric, Some(at >= 4), "{name}");
@@ -217,13 +217,14 @@ fn peers_behind_one_router_connect_by_private_addresses() {
         let realm = internet.network(0, behavior);
         let (a, b) = (internet.client(realm), internet.client(realm));
         internet.run_for(Duration::from_millis(300));
-        time_to_connect(&mut internet).expect("they share a network");
+        time_to_connect(&mut internet).expect("both clients are in one network");
         assert!(internet.clients[a].connected[0].1.ip().to_string().starts_with("10."));
         assert!(internet.are_connected(a, b));
     }
 }
 
-/// Behind a provider's router, peers connect by hairpinning; with different providers, as behind one router each.
+/// Behind routers of one provider, peers connect by hairpinning. Behind routers of different providers, they connect
+/// like peers behind one router each.
 #[test]
 fn peers_behind_two_routers_each_connect() {
     for (is_one_provider, outer) in
@@ -237,18 +238,18 @@ fn peers_behind_two_routers_each_connect() {
             internet.client(home);
         }
         internet.run_for(Duration::from_millis(300));
-        let time = time_to_connect(&mut internet).expect("both layers let it through");
+        let time = time_to_connect(&mut internet).expect("both routers let the punches through");
         assert!(time < Duration::from_secs(1), "{time:?}");
     }
 }
 
-/// If both peers request at the same time, one attempt serves both.
+/// If both peers request a connection at the same time, one attempt serves both.
 #[test]
 fn simultaneous_requests_share_one_attempt() {
     let mut internet = pair(1, ROUTERS[3].1, ROUTERS[4].1, &[]);
     internet.open(0, 1);
     internet.open(1, 0);
-    internet.until(|internet| internet.are_connected(0, 1)).expect("it works");
+    internet.until(|internet| internet.are_connected(0, 1)).expect("the peers connect");
     internet.run_for(Duration::from_secs(1));
     assert_eq!([connected(&internet, 0), connected(&internet, 1)], [Some(false); 2]);
     assert_eq!(internet.facilitator().stats().attempts, 1);
@@ -270,7 +271,7 @@ fn one_client_connects_to_several_peers() {
     internet.run_for(Duration::from_millis(300));
     for other in 1..4 {
         internet.open(0, other);
-        internet.until(|internet| internet.are_connected(0, other)).expect("it works");
+        internet.until(|internet| internet.are_connected(0, other)).expect("the peers connect");
     }
 }
 
@@ -279,7 +280,7 @@ fn peer_that_left_can_be_reached_again() {
     let mut internet = pair(1, ROUTERS[3].1, ROUTERS[4].1, &[]);
     for from in [0, 1, 0] {
         internet.open(from, 1 - from);
-        internet.until(|internet| internet.are_connected(0, 1)).expect("it works");
+        internet.until(|internet| internet.are_connected(0, 1)).expect("the peers connect");
         internet.leave_others(1);
         internet.until(|internet| !internet.are_connected(0, 1)).expect("it leaves");
     }
@@ -293,11 +294,11 @@ fn request_for_an_absent_peer_is_refused() {
     internet.leave_facilitator(1);
     internet.run_for(Duration::from_secs(1));
     internet.open(0, 1);
-    internet.until(|internet| !internet.clients[0].outcomes.is_empty()).expect("both are notified");
+    internet.until(|internet| !internet.clients[0].outcomes.is_empty()).expect("both peers are notified");
     let reason = Some(Refusal::NotConnected);
     assert_eq!(internet.clients[0].outcomes, [Outcome::Failed { peer: gone, reason }]);
-    // Without a facilitator no request is sent.
+    // Without a facilitator, no request is sent.
     internet.leave_facilitator(0);
     internet.run_for(Duration::from_secs(1));
-    assert!(internet.traversal(0).open(gone).is_ok(), "it waits for a facilitator");
+    assert!(internet.traversal(0).open(gone).is_ok(), "the request is queued");
 }

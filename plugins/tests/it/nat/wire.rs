@@ -47,10 +47,10 @@ proptest! {
     #[test]
     fn messages_round_trip(client in from_client(), facilitator in from_facilitator()) {
         let mut buffer = [0; MAX_MESSAGE];
-        let bytes = client.encode(&mut buffer).expect("room");
+        let bytes = client.encode(&mut buffer).expect("enough space");
         prop_assert_eq!(FromClient::decode(bytes), Ok(client.clone()));
         prop_assert!((0..bytes.len()).all(|len| FromClient::decode(&bytes[..len]).is_err()));
-        let bytes = facilitator.encode(&mut buffer).expect("room");
+        let bytes = facilitator.encode(&mut buffer).expect("enough space");
         prop_assert_eq!(FromFacilitator::decode(bytes), Ok(facilitator.clone()));
         prop_assert!((0..bytes.len()).all(|len| FromFacilitator::decode(&bytes[..len]).is_err()));
     }
@@ -147,7 +147,7 @@ fn punch_of(vector: &Value) -> Punch {
 #[test]
 fn message_encoding_matches_the_vectors() {
     let vectors: std::vec::Vec<Value> =
-        serde_json::from_str(include_str!("../../vectors/nat.json")).expect("it is JSON");
+        serde_json::from_str(include_str!("../../vectors/nat.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 17);
     for vector in vectors {
         let hex = vector["hex"].as_str().expect("a text");

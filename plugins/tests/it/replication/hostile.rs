@@ -1,4 +1,4 @@
-//! Peers that send false data, flood, leave unexpectedly and send states of entities that they do not own.
+//! Peers that send false data, flood, disconnect unexpectedly, or send states of entities that they do not own.
 
 use proptest::prelude::*;
 use rakwire::Instant;
@@ -8,7 +8,7 @@ use rakwire::raknet::{DisconnectReason, RakNet};
 use super::world::{Fate, World, authority, client, connect, greet, receive, sent};
 use crate::support::connections;
 
-/// Encodes a state with one record, as its owner would send it: entity 0 of class 1 has the value 9.
+/// Encodes a state message as an owner would send it: entity 0 of class 1 has the value 9.
 fn state(number: u32, generation: u16, class: u8, term: u16) -> Vec<u8> {
     let bits = (0b11_u64 << 62)
         | (u64::from(generation) << 46)
@@ -22,7 +22,7 @@ fn state(number: u32, generation: u16, class: u8, term: u16) -> Vec<u8> {
 fn states_are_applied_once_and_only_from_the_owner() {
     let mut world = World::new();
     (0..2).for_each(|number| world.join(number));
-    let id = world.authority.spawn(1, 1, &[5]).expect("room");
+    let id = world.authority.spawn(1, 1, &[5]).expect("enough space");
     let [owner, other] = [world.ids[0], world.ids[1]];
     let value = |world: &World| world.authority.get(id).map(|entity| entity.values[0]);
     receive(&mut world.authority, owner, &state(1, 1, 1, 0));
@@ -34,7 +34,7 @@ fn states_are_applied_once_and_only_from_the_owner() {
     assert_eq!((value(&world), world.authority.stats().unauthorised), (Some(5), 5));
     receive(&mut world.authority, owner, &state(7, 1, 1, 1));
     assert_eq!(value(&world), Some(9));
-    // After a change of owner and back the term differs, so states of the first term are rejected.
+    // When the owner changes and changes back, the term differs, so states of the first term are rejected.
     assert!(world.authority.set_owner(id, Some(other)) && world.authority.set_owner(id, Some(owner)));
     receive(&mut world.authority, owner, &state(8, 1, 1, 1));
     assert_eq!(world.authority.stats().unauthorised, 6);
@@ -42,17 +42,17 @@ fn states_are_applied_once_and_only_from_the_owner() {
     assert_eq!(world.actual(1), world.expected(1));
 }
 
-/// A valid record followed by a malformed one.
+/// The first record is valid and the second one malformed.
 #[test]
 fn a_state_with_a_malformed_record_is_not_applied() {
     let mut world = World::new();
     world.join(0);
-    let id = world.authority.spawn(1, 1, &[5]).expect("room");
+    let id = world.authority.spawn(1, 1, &[5]).expect("enough space");
     let owner = world.ids[0];
     assert!(world.authority.set_owner(id, Some(owner)));
     let one = state(7, 1, 1, 1);
     let mut two = one.clone();
-    // A record count of 1 takes a single bit; 2 takes three, which moves the rest by two.
+    // The record count 1 takes one bit, the count 2 three bits, so the following bits move by two.
     let bits = u128::from_be_bytes(two[6..22].try_into().expect("sixteen bytes"));
     let moved = (0b010 << 125) | ((bits << 1) >> 3);
     two[6..22].copy_from_slice(&moved.to_be_bytes());
@@ -67,7 +67,7 @@ fn a_state_with_a_malformed_record_is_not_applied() {
 fn older_state_does_not_overwrite_a_newer_one() {
     let mut world = World::new();
     world.join(0);
-    let id = world.authority.spawn(1, 1, &[5]).expect("room");
+    let id = world.authority.spawn(1, 1, &[5]).expect("enough space");
     let owner = world.ids[0];
     assert!(world.authority.set_owner(id, Some(owner)));
     receive(&mut world.authority, owner, &state(7, 1, 1, 1));
@@ -77,15 +77,20 @@ fn older_state_does_not_overwrite_a_newer_one() {
     assert_eq!(world.authority.get(id).map(|entity| entity.values[0]), Some(9));
     older[5] = 8;
     receive(&mut world.authority, owner, &older);
-    assert_ne!(world.authority.get(id).map(|entity| entity.values[0]), Some(9), "the number alone decides");
+    assert_ne!(
+        world.authority.get(id).map(|entity| entity.values[0]),
+        Some(9),
+        "only the message number decides which state is newer"
+    );
 }
 
-/// A client that acknowledges missing updates affects only itself, and it cannot acknowledge future ticks.
+/// A client that acknowledges updates that it did not receive affects only itself. It cannot acknowledge future
+/// ticks.
 #[test]
 fn false_acknowledgements_affect_only_their_sender() {
     let mut world = World::new();
     (0..2).for_each(|number| world.join(number));
-    let id = world.authority.spawn(0, 1, &[1; 4]).expect("room");
+    let id = world.authority.spawn(0, 1, &[1; 4]).expect("enough space");
     let liar = world.ids[1];
     for number in 0..50_u32 {
         world.authority.set(id, 0, number * 10).expect("a field");
@@ -112,7 +117,7 @@ fn updates_from_other_peers_are_refused() {
     let mut server = authority();
     connect(&mut server, ids[1], Side::Server);
     greet(&mut server, &mut here, ids[1]);
-    server.spawn(1, 1, &[5]).expect("room");
+    server.spawn(1, 1, &[5]).expect("enough space");
     server.tick();
     let update = sent(&mut server).remove(0).1;
     receive(&mut here, ids[0], &update);
@@ -124,7 +129,7 @@ fn updates_from_other_peers_are_refused() {
     assert_eq!((here.iter().count(), sent(&mut here).len()), (0, 0));
 }
 
-/// An update that names an entity beyond the capacity, or has trailing data, is not applied at all.
+/// An update with an entity beyond the capacity, or with trailing data, is not applied at all.
 #[test]
 fn an_update_with_an_invalid_part_is_not_applied() {
     let id = connections::<RakNet>(1)[0];
@@ -132,7 +137,7 @@ fn an_update_with_an_invalid_part_is_not_applied() {
     connect(&mut server, id, Side::Server);
     connect(&mut here, id, Side::Client);
     greet(&mut server, &mut here, id);
-    server.spawn(1, 1, &[5]).expect("room");
+    server.spawn(1, 1, &[5]).expect("enough space");
     server.tick();
     let update = sent(&mut server).remove(0).1;
     for end in 0..update.len() {
@@ -151,7 +156,7 @@ fn an_update_with_an_invalid_part_is_not_applied() {
 fn the_state_of_a_client_is_removed_when_it_disconnects() {
     let mut world = World::new();
     world.join(0);
-    let id = world.authority.spawn(0, 1, &[1; 4]).expect("room");
+    let id = world.authority.spawn(0, 1, &[1; 4]).expect("enough space");
     assert!(world.authority.set_owner(id, Some(world.ids[0])));
     world.tick(|| Fate::Late(9));
     world.leave(0);
@@ -164,7 +169,8 @@ fn the_state_of_a_client_is_removed_when_it_disconnects() {
 }
 
 proptest! {
-    /// Arbitrary bytes from a client change nothing that it does not own, and cause neither memory use nor answers.
+    /// Arbitrary bytes from a client change only entities that the client owns, and cause neither memory use nor
+    /// answers.
     #[test]
     fn arbitrary_bytes_do_not_change_an_authority(
         floods in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..40),
@@ -172,7 +178,7 @@ proptest! {
     ) {
         let mut world = World::new();
         (0..2).for_each(|number| world.join(number));
-        world.authority.spawn(0, 1, &[1; 4]).expect("room");
+        world.authority.spawn(0, 1, &[1; 4]).expect("enough space");
         let liar = world.ids[1];
         world.settle();
         let before = world.expected(0);

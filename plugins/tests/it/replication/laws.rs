@@ -1,4 +1,4 @@
-//! Properties: after any losses and delays of messages, every client has exactly the authority's state.
+//! Properties: after any losses and delays of messages, every client converges to the authority's state.
 
 use std::collections::VecDeque;
 
@@ -116,7 +116,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// After any steps, a client finally has exactly the entities in its scope.
+    /// After any steps, every client converges to exactly the entities in its scope.
     ///
     /// Messages are lost, delayed and duplicated; entities, owners and scopes change; clients join late and
     /// leave.
@@ -146,10 +146,10 @@ fn despawned_entities_are_removed_and_hidden_ones_return() {
     let mut world = World::new();
     world.join(0);
     let (stays, ends) = (world.authority.spawn(0, 1, &[1, 2, 1, 3]), world.authority.spawn(1, 2, &[9]));
-    let (stays, ends) = (stays.expect("room"), ends.expect("room"));
+    let (stays, ends) = (stays.expect("enough space"), ends.expect("room"));
     let events = |world: &mut World| {
         world.settle();
-        let client = world.clients[0].as_mut().expect("it is connected");
+        let client = world.clients[0].as_mut().expect("a connected client");
         std::iter::from_fn(|| client.poll_event()).collect::<Vec<_>>()
     };
     assert_eq!(events(&mut world), [(stays, ReplicaEvent::Created), (ends, ReplicaEvent::Created)]);
@@ -164,7 +164,7 @@ fn despawned_entities_are_removed_and_hidden_ones_return() {
     );
     world.authority.set(stays, 1, 77).expect("a field");
     world.authority.scope.0.clear();
-    let again = world.authority.spawn(1, 2, &[5]).expect("room");
+    let again = world.authority.spawn(1, 2, &[5]).expect("enough space");
     assert!(again.index() == ends.index() && again != ends);
     assert_eq!(events(&mut world), [(stays, ReplicaEvent::Created), (again, ReplicaEvent::Created)]);
     world.authority.set(stays, 1, 78).expect("a field");
@@ -176,11 +176,11 @@ fn despawned_entities_are_removed_and_hidden_ones_return() {
 fn entities_are_found_by_id_and_by_handle() {
     let mut world = World::new();
     world.join(0);
-    let id = world.authority.spawn(1, 40, &[5]).expect("room");
+    let id = world.authority.spawn(1, 40, &[5]).expect("enough space");
     world.settle();
     assert_eq!(world.authority.find(40), world.authority.get(id));
     assert_eq!(world.authority.get(id).map(|entity| (entity.handle, entity.values[0])), Some((40, 5)));
-    let client = world.clients[0].as_mut().expect("it is connected");
+    let client = world.clients[0].as_mut().expect("a connected client");
     assert!(client.find(3).is_none() && client.set_handle(id, 3));
     assert_eq!((client.find(3), client.find(3).map(|entity| entity.id)), (client.get(id), Some(id)));
 }
@@ -190,19 +190,19 @@ fn only_the_owner_controls_an_entity() {
     let mut world = World::new();
     world.join(0);
     world.join(1);
-    let id = world.authority.spawn(1, 1, &[5]).expect("room");
+    let id = world.authority.spawn(1, 1, &[5]).expect("enough space");
     let owner = world.ids[0];
     assert!(world.authority.set_owner(id, Some(owner)) && !world.authority.set_owner(id, Some(world.ids[2])));
     assert_eq!(world.authority.set(id, 0, 6), Err(SetError::NotOwner));
     world.settle();
     let set = |world: &mut World, number: usize, value| {
-        world.clients[number].as_mut().expect("it is connected").set(id, 0, value)
+        world.clients[number].as_mut().expect("a connected client").set(id, 0, value)
     };
     assert_eq!(set(&mut world, 1, 7), Err(SetError::NotOwner));
     assert_eq!(set(&mut world, 0, 7), Ok(()));
     world.settle();
     assert_eq!(world.actual(1)[&id], (1, false, vec![7, 0, 0, 0]));
-    // A client's own entity is in its scope, regardless of the result of the scope.
+    // An entity is always in the scope of its owner.
     world.authority.scope.0.insert((0, 1));
     world.settle();
     assert_eq!(world.actual(0)[&id], (1, true, vec![7, 0, 0, 0]));
@@ -213,20 +213,20 @@ fn only_the_owner_controls_an_entity() {
     assert_eq!(world.actual(1)[&id].2[0], 8);
 }
 
-/// Without changes nothing is sent, however long the game lasts.
+/// However long the game lasts, nothing is sent without changes.
 #[test]
 fn nothing_is_sent_without_changes() {
     let mut world = World::new();
     world.join(0);
-    let id = world.authority.spawn(0, 1, &[1, 2, 1, 3]).expect("room");
+    let id = world.authority.spawn(0, 1, &[1, 2, 1, 3]).expect("enough space");
     world.settle();
-    let before = world.authority.peer_stats(world.ids[0]).expect("it is connected");
+    let before = world.authority.peer_stats(world.ids[0]).expect("a connected client");
     world.settle();
     assert_eq!(world.authority.peer_stats(world.ids[0]), Some(before));
     assert_eq!((before.in_scope, before.waiting, before.removed_bits), (1, 0, 0));
     world.authority.set(id, 0, 2).expect("a field");
     world.settle();
-    let after = world.authority.peer_stats(world.ids[0]).expect("it is connected");
+    let after = world.authority.peer_stats(world.ids[0]).expect("a connected client");
     assert_eq!((after.messages - before.messages, after.full_bits), (1, before.full_bits));
     assert_eq!(
         after.delta_bits - before.delta_bits,
@@ -235,13 +235,14 @@ fn nothing_is_sent_without_changes() {
     );
 }
 
-/// Entities with a higher priority are sent more often, and those with the lowest are sent too.
+/// Entities with a higher priority are sent more often. Entities with the lowest priority are sent too.
 #[test]
 fn small_budget_favours_high_priorities() {
     let mut world = World::new();
     world.join(0);
-    let ids: Vec<_> =
-        (0..ENTITIES as u32).map(|number| world.authority.spawn(0, number, &[0; 4]).expect("room")).collect();
+    let ids: Vec<_> = (0..ENTITIES as u32)
+        .map(|number| world.authority.spawn(0, number, &[0; 4]).expect("enough space"))
+        .collect();
     world.settle();
     assert!(world.authority.set_budget(world.ids[0], 12));
     let (mut changes, mut most) = (vec![0; ENTITIES], 0);
@@ -251,25 +252,25 @@ fn small_budget_favours_high_priorities() {
         world.tick(|| Fate::Arrives);
         let after = world.actual(0);
         ids.iter().zip(&mut changes).for_each(|(id, count)| *count += u32::from(before[id] != after[id]));
-        let stats = world.authority.peer_stats(world.ids[0]).expect("it is connected");
+        let stats = world.authority.peer_stats(world.ids[0]).expect("a connected client");
         most = most.max(stats.waiting);
     }
-    assert!(most > 0, "there is not room for all");
+    assert!(most > 0, "the budget is too small for all entities");
     assert!(changes.is_sorted() && changes[0] > 0 && changes[0] < changes[ENTITIES - 1], "{changes:?}");
-    let stats = world.authority.peer_stats(world.ids[0]).expect("it is connected");
+    let stats = world.authority.peer_stats(world.ids[0]).expect("a connected client");
     world.settle();
     assert!(stats.bytes > 0 && world.actual(0) == world.expected(0));
 }
 
-/// Returns the first message of a queue, if it is due.
+/// Removes and returns the first message of a queue if it is due.
 fn due(queue: &mut VecDeque<(u32, Vec<u8>)>, now: u32) -> Option<Vec<u8>> {
     let is_due = queue.front().is_some_and(|(at, _)| *at <= now);
     if is_due { queue.pop_front().map(|(_, message)| message) } else { None }
 }
 
-/// Acknowledgements may take many ticks.
+/// An acknowledgement may take many ticks.
 ///
-/// Until then the first update is resent in full, later ones are deltas, and unchanged entities take no
+/// Until it arrives, the first update is resent in full. Later updates are deltas, and unchanged entities take no
 /// bandwidth.
 #[test]
 fn long_round_trips_still_use_deltas() {
@@ -279,13 +280,13 @@ fn long_round_trips_still_use_deltas() {
         connect(&mut authority, id, Side::Server);
         connect(&mut client, id, Side::Client);
         greet(&mut authority, &mut client, id);
-        let entity = authority.spawn(0, 1, &[1, 2, 1, 3]).expect("room");
+        let entity = authority.spawn(0, 1, &[1, 2, 1, 3]).expect("enough space");
         let (mut updates, mut replies) = (VecDeque::new(), VecDeque::new());
         let mut run = |authority: &mut TestAuthority, client: &mut Client, ticks: u32, is_moving: bool| {
             for _ in 0..ticks {
                 if is_moving {
                     let value = authority.get(entity).map_or(0, |entity| entity.values[0]);
-                    authority.set(entity, 0, value.wrapping_add(1)).expect("it is there");
+                    authority.set(entity, 0, value.wrapping_add(1)).expect("it exists");
                 }
                 let now = authority.tick();
                 updates.extend(sent(authority).into_iter().map(|(_, message)| (now + delay / 2, message)));
@@ -300,13 +301,13 @@ fn long_round_trips_still_use_deltas() {
             }
         };
         run(&mut authority, &mut client, 5 * delay, false);
-        let before = authority.peer_stats(id).expect("it is there");
+        let before = authority.peer_stats(id).expect("it exists");
         run(&mut authority, &mut client, 5 * delay, false);
-        let still = authority.peer_stats(id).expect("it is there");
+        let still = authority.peer_stats(id).expect("it exists");
         assert_eq!(still.messages, before.messages, "{delay} ticks: nothing changed");
         run(&mut authority, &mut client, 5 * delay, true);
         run(&mut authority, &mut client, 5 * delay, false);
-        let moved = authority.peer_stats(id).expect("it is there");
+        let moved = authority.peer_stats(id).expect("it exists");
         assert_eq!(moved.full_bits, still.full_bits, "{delay} ticks: only deltas");
         let here = client.iter().next().map(|replica| replica.values.to_vec());
         assert_eq!(here, authority.get(entity).map(|entity| entity.values.to_vec()), "{delay} ticks");
@@ -319,7 +320,7 @@ fn long_round_trips_still_use_deltas() {
     }
 }
 
-/// A program without its own peer can handle forwarded messages.
+/// A program without a rakwire peer can pass messages from another connection.
 #[test]
 fn updates_can_arrive_over_another_connection() {
     let id = connections::<RakNet>(1)[0];
@@ -329,7 +330,7 @@ fn updates_can_arrive_over_another_connection() {
         here.handle_update(&classes);
     }
     receive(&mut server, id, &here.poll_acknowledgement().expect("its classes"));
-    let entity = server.spawn(1, 1, &[5]).expect("room");
+    let entity = server.spawn(1, 1, &[5]).expect("enough space");
     for value in 6..20 {
         server.tick();
         for (_, update) in sent(&mut server) {

@@ -1,4 +1,4 @@
-//! Replication, in both protocols where they differ.
+//! Replication, over both protocols where the protocol makes a difference.
 
 mod classes;
 mod hostile;
@@ -16,20 +16,20 @@ mod bandwidth;
 /// The graph has a labelled area for each field.
 #[test]
 fn the_example_graph_shows_the_bandwidth_of_each_field() {
-    let svg = bandwidth::bandwidth_graph(20).expect("it runs");
+    let svg = bandwidth::bandwidth_graph(20).expect("the simulation succeeds");
     assert_eq!(svg.matches("<polygon").count(), bandwidth::PARTS.len());
     for part in bandwidth::PARTS {
         assert!(svg.contains(&format!(">{part}</text>")), "{part}");
     }
 }
 
-/// Replicating all of 200 players takes at most a fifth of the bandwidth of full snapshots and is as
-/// accurate. Replicating only near players takes even less.
+/// Replicating 200 players takes at most a fifth of the bandwidth of full snapshots, at the same accuracy.
+/// Replicating only near players takes even less.
 #[test]
 fn replication_uses_at_most_a_fifth_of_the_bandwidth_of_snapshots() {
     const TICKS: u32 = 600;
     for loss in [0.0, 0.05] {
-        let [full, all, near] = bandwidth::compare(loss, TICKS).expect("it runs");
+        let [full, all, near] = bandwidth::compare(loss, TICKS).expect("the simulation succeeds");
         assert!(full[3] > 199.0 && all[3] > 199.0 && near[3] > 5.0, "{full:?} {all:?} {near:?}");
         for [bytes, _, error, _] in [all, near] {
             assert!(error <= full[2] * 1.2 + 1.0, "off by {error} cm, and by {} cm with snapshots", full[2]);

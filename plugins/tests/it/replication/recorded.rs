@@ -1,6 +1,6 @@
-//! Recorded runs, with input and results, that other implementations of replicas repeat.
+//! Recorded runs: inputs and results that other implementations of replicas reproduce.
 //!
-//! wasm/tests/replication.test.mjs is one of them.
+//! `wasm/tests/replication.test.mjs` is one of those implementations.
 
 use std::fmt::Write as _;
 
@@ -41,10 +41,10 @@ struct UnderWay {
     message: Vec<u8>,
 }
 
-/// An authority, a recorded client, and another one that sometimes owns entities too.
+/// An authority, a recorded client, and a second client that sometimes owns entities too.
 struct Run {
     random: Random,
-    /// Updates are also corrupted in transit.
+    /// True if updates are also corrupted in transit.
     is_hostile: bool,
     authority: TestAuthority,
     client: Client,
@@ -81,7 +81,7 @@ impl Run {
         run.steps
     }
 
-    /// Returns the final state of a client that receives everything.
+    /// Returns the final state of a client that receives every update.
     fn expected(&self) -> String {
         let hidden = |handle| self.authority.scope.0.contains(&(self.ids[0].slot(), handle));
         let entities = self
@@ -94,7 +94,7 @@ impl Run {
         lines.collect::<Vec<_>>().join("; ")
     }
 
-    /// Changes something at the authority.
+    /// Makes a random change at the authority.
     fn change(&mut self) {
         let random = &mut self.random;
         if random.is_one_of(4) {
@@ -148,7 +148,7 @@ impl Run {
         }
     }
 
-    /// Closes the connection with all messages on it, and opens another.
+    /// Closes the connection, loses the messages on it, and opens another one.
     fn come_back(&mut self) {
         Plugin::<RakNet>::on_disconnected(
             &mut self.client,
@@ -187,7 +187,7 @@ impl Run {
         }
     }
 
-    /// Loses a message, duplicates it, or delays it.
+    /// Loses, duplicates or delays a message.
     fn carry(&mut self, tick: u32, to_authority: bool, message: &[u8]) {
         let is_state = to_authority && message[1] == 1;
         let delays: &[u32] = match self.random.below(20) {
@@ -215,12 +215,12 @@ impl Run {
     fn mutant(&mut self, message: &[u8]) -> Vec<u8> {
         let mut message = message.to_vec();
         if self.random.is_one_of(6) {
-            // Without its first byte it would not be a message of the plugin.
+            // Without its first byte, the message would not be one of the plugin.
             message.truncate(1 + self.random.below(message.len() as u32) as usize);
         }
         for _ in 0..=self.random.below(2) {
             let at = 4 + self.random.below(message.len().max(5) as u32 - 4) as usize;
-            // The tick stays near the others, or all later ones would be late.
+            // Only low bits of the tick change: after a tick far in the future, all later updates would be late.
             let bit = self.random.below(if at == 4 { 3 } else { 8 });
             if let Some(byte) = message.get_mut(at) {
                 *byte ^= 1 << bit;

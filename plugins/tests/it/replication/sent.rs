@@ -1,4 +1,4 @@
-//! The bandwidth of each field of each entity.
+//! The sizes of the sent fields, as reported to the scope.
 
 use core::num::NonZeroU16;
 
@@ -11,7 +11,7 @@ use crate::support::{Collector, connections};
 
 static CLASSES: [Class; 1] = [Class { fields: &[Field::new(16).or_short(6), Field::new(10), Field::new(7)] }];
 
-/// A scope that records the number of each sent entity, the bits of its fields, and the other bits.
+/// A scope that records each sent entity with the bits of its fields and the other bits.
 #[derive(Default)]
 struct Graph {
     is_watching: bool,
@@ -47,7 +47,7 @@ fn the_sent_bits_of_each_field_are_reported() {
     let id = connections::<RakNet>(1)[0];
     let mut authority = Server::new(&CLASSES, Graph::default(), Delivery::UNRELIABLE).expect("a class");
     authority.on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(1), Side::Server);
-    // The client has the same classes: one with fields of 16, 10 and 7 bits.
+    // The client has the same classes: one class with fields of 16, 10 and 7 bits.
     let fingerprint = [3, 16, 6, 10, 0, 7, 0]
         .iter()
         .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| (hash ^ byte).wrapping_mul(0x0100_0000_01B3));
@@ -55,18 +55,18 @@ fn the_sent_bits_of_each_field_are_reported() {
     authority.on_message(Instant::ZERO, id, Delivery::UNRELIABLE, &classes);
     authority.update(Instant::ZERO, &mut Collector::<RakNet>::new());
     authority.scope.is_watching = true;
-    let (near, far) = (authority.spawn(0, 7, &[0; 3]).expect("room"), authority.spawn(0, 8, &[0; 3]));
+    let (near, far) = (authority.spawn(0, 7, &[0; 3]).expect("enough space"), authority.spawn(0, 8, &[0; 3]));
     let bytes = tick(&mut authority);
     let whole = |handle| (id, handle, vec![16, 10, 7], 43);
     assert_eq!(core::mem::take(&mut authority.scope.sent), [whole(7), whole(8)]);
     // The header, the number of records, and the distances between their indices.
     assert_eq!(bytes, 5 + (3_usize + 2 * (1 + 43 + 33)).div_ceil(8));
 
-    // After the update is acknowledged: a short form, and one after an unchanged field.
+    // After the acknowledgement: a short form, and a short form behind an unchanged field.
     let acknowledgement: &[u8] = &[131, 0, 0, 0, 0, 1, 0, 0, 0, 0];
     authority.on_message(Instant::ZERO, id, Delivery::UNRELIABLE, &acknowledgement);
     authority.set(near, 0, 3).expect("a field");
-    authority.set(far.expect("room"), 1, 3).expect("a field");
+    authority.set(far.expect("enough space"), 1, 3).expect("a field");
     let bytes = tick(&mut authority);
     let sent = core::mem::take(&mut authority.scope.sent);
     assert_eq!(sent, [(id, 7, vec![7, 0, 0], 2), (id, 8, vec![1, 10, 0], 4)]);

@@ -33,7 +33,7 @@ fn hooked<P: Protocol, T: rakwire::endpoint::Plugin<P>>(
     plugin: T,
 ) -> (Peered<P, T>, PluginKey) {
     let mut host = PluginHost::new();
-    let key = host.attach::<P>(plugin).expect("room");
+    let key = host.attach::<P>(plugin).expect("a free slot");
     let capacity = Capacity { connections: 2, blocks: 1_024, block_size: 256 };
     (Hooked::new(Peer::with_capacity(capacity, config), host), key)
 }
@@ -51,8 +51,8 @@ impl<P: Protocol> Game<P> {
     fn new(unreliable: P::Delivery, seed: u64) -> Self {
         let mut config = P::config([2; 32]);
         *P::max_incoming(&mut config) = 2;
-        let server = Server::<P>::new(&CLASSES, EverythingInScope, unreliable).expect("good classes");
-        let client = Client::<P>::new(&CLASSES, unreliable).expect("good classes");
+        let server = Server::<P>::new(&CLASSES, EverythingInScope, unreliable).expect("valid classes");
+        let client = Client::<P>::new(&CLASSES, unreliable).expect("valid classes");
         let (b, server) = hooked::<P, _>(config, server);
         let (a, client) = hooked::<P, _>(P::config([1; 32]), client);
         Self {
@@ -75,11 +75,11 @@ impl<P: Protocol> Game<P> {
     }
 
     fn server(&mut self) -> &mut Server<P> {
-        self.pair.b.hook.get_mut(self.server).expect("it is attached")
+        self.pair.b.hook.get_mut(self.server).expect("the plugin is attached")
     }
 
     fn client(&mut self) -> &mut Client<P> {
-        self.pair.a.hook.get_mut(self.client).expect("it is attached")
+        self.pair.a.hook.get_mut(self.client).expect("the plugin is attached")
     }
 
     /// Runs a tick of the authority, and the time until the next one.
@@ -111,25 +111,26 @@ impl<P: Protocol> Game<P> {
         links.into_iter().chain(timeouts).flatten().min()
     }
 
-    /// Returns true if both have the same entities, regardless of owners.
+    /// Returns true if both sides have the same entities, regardless of owners.
     fn is_equal(&mut self) -> bool {
         let there: Vec<_> = self.server().iter().map(|entity| (entity.id, entity.values.to_vec())).collect();
         self.client().iter().map(|entity| (entity.id, entity.values.to_vec())).eq(there)
     }
 }
 
-/// Checks replication while entities change, the client reconnects late, and one entity is the client's.
+/// Checks replication while entities change, the client reconnects late, and the client owns one entity.
 fn replicates<P: Protocol>(unreliable: P::Delivery, moves: &[(usize, u32)], seed: u64) {
     let mut game = Game::<P>::new(unreliable, seed);
-    let mut ids: Vec<_> =
-        (0..12).map(|number| game.server().spawn(0, number, &[1_000, 2_000, 0]).expect("room")).collect();
+    let mut ids: Vec<_> = (0..12)
+        .map(|number| game.server().spawn(0, number, &[1_000, 2_000, 0]).expect("enough space"))
+        .collect();
     let mut connection = game.connect();
     let own = ids.remove(0);
     for (number, (entity, by)) in moves.iter().enumerate() {
         let id = ids[entity % ids.len()];
         let value = game.server().get(id).map_or(0, |entity| entity.values[0]);
         game.server().set(id, 0, value.wrapping_add(*by)).expect("a field");
-        // The Game Protocol does not accept a client twice from the same port.
+        // The Game Protocol does not accept a client from the same port twice.
         if number == moves.len() / 2 && !P::FRESH_PORT {
             let (now, gone) = (game.pair.now, ids.remove(entity % ids.len()));
             assert!(game.server().despawn(gone));
@@ -143,7 +144,7 @@ fn replicates<P: Protocol>(unreliable: P::Delivery, moves: &[(usize, u32)], seed
         game.tick();
     }
     while game.client().set(own, 2, 77).is_err() {
-        // The server may accept a connection later than the client.
+        // The server may accept the connection later than the client opens it.
         let owner = game.accepted;
         game.server().set_owner(own, owner);
         game.tick();

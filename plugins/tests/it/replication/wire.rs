@@ -1,4 +1,4 @@
-//! The bytes of messages.
+//! The encoding of the messages.
 
 use rakwire::endpoint::{ConnectionId, Side};
 use rakwire::raknet::{Delivery, RakNet};
@@ -46,13 +46,13 @@ impl Exchange {
 
 /// Runs a short session with two entities.
 ///
-/// They are spawned; one moves; the other is given to the client, which changes it; one leaves the scope, and the other
-/// is despawned.
+/// Two entities are spawned, and one of them moves. The other one is given to the client, which changes it. Then one
+/// leaves the scope, and the other is despawned.
 #[test]
 fn message_encoding_matches_the_vectors() {
     let mut at = Exchange::new();
-    let own = at.server.spawn(1, 0, &[5]).expect("room");
-    let entity = at.server.spawn(0, 1, &[1_000, u32::MAX, 1, 513]).expect("room");
+    let own = at.server.spawn(1, 0, &[5]).expect("enough space");
+    let entity = at.server.spawn(0, 1, &[1_000, u32::MAX, 1, 513]).expect("enough space");
     at.tick();
     for (field, value) in [(0, 995), (1, 0), (3, 0)] {
         at.server.set(entity, field, value).expect("a field");
@@ -72,7 +72,7 @@ fn message_encoding_matches_the_vectors() {
     assert_eq!((at.server.stats().malformed, at.client.stats().malformed), (0, 0));
 
     let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("../../vectors/replication.json")).expect("it is JSON");
+        serde_json::from_str(include_str!("../../vectors/replication.json")).expect("valid JSON");
     let vectors: Vec<&str> =
         vectors.iter().map(|vector| vector["hex"].as_str().unwrap_or_default()).collect();
     assert_eq!(at.messages, vectors);

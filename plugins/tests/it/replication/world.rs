@@ -1,4 +1,4 @@
-//! An authority and clients without peers, between which a test loses, delays and duplicates messages.
+//! An authority and clients without real peers. Tests lose, delay and duplicate the messages between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
@@ -15,7 +15,7 @@ use crate::support::{Collector, connections};
 pub(super) const ENTITIES: usize = 8;
 pub(super) const CLIENTS: usize = 3;
 
-/// One class with all kinds of fields, and a shorter one.
+/// A class with all kinds of fields, and a shorter class.
 pub(super) static CLASSES: [Class; 2] = [
     Class {
         fields: &[
@@ -28,7 +28,7 @@ pub(super) static CLASSES: [Class; 2] = [
     Class { fields: &[Field::new(7).or_short(3)] },
 ];
 
-/// The entities that are hidden from each client, by the client's slot and their handles.
+/// The entities that are hidden from each client: pairs of the client's slot and the entity's handle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hidden(pub(super) BTreeSet<(u16, u32)>);
 
@@ -44,15 +44,15 @@ impl Scope for Hidden {
 
 pub(super) type TestAuthority = FixedAuthority<RakNet, Hidden, CLIENTS, ENTITIES, 4, 8, 48>;
 pub(super) type Client = FixedReplicas<RakNet, ENTITIES, 4, 48>;
-/// The state of an entity on both sides.
+/// The state of an entity as both sides compare it: class, ownership and values.
 pub(super) type State = (u8, bool, Vec<u32>);
 
 pub(super) fn authority() -> TestAuthority {
-    TestAuthority::new(&CLASSES, Hidden::default(), Delivery::UNRELIABLE).expect("good classes")
+    TestAuthority::new(&CLASSES, Hidden::default(), Delivery::UNRELIABLE).expect("valid classes")
 }
 
 pub(super) fn client() -> Client {
-    Client::new(&CLASSES, Delivery::UNRELIABLE).expect("good classes")
+    Client::new(&CLASSES, Delivery::UNRELIABLE).expect("valid classes")
 }
 
 pub(super) fn connect(plugin: &mut dyn Plugin<RakNet>, id: ConnectionId, side: Side) {
@@ -91,14 +91,14 @@ pub(super) fn receive(plugin: &mut dyn Plugin<RakNet>, from: ConnectionId, messa
     plugin.on_message(Instant::ZERO, from, Delivery::UNRELIABLE, &message);
 }
 
-/// The fate of a message in flight.
+/// The delivery of a message in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fate {
     Arrives,
     Lost,
-    /// It arrives before the next message, and once more after it.
+    /// The message arrives before the next one, and a second time after it.
     Doubled,
-    /// It arrives after this many other messages.
+    /// The message arrives after this many other messages.
     Late(u8),
 }
 
@@ -175,7 +175,7 @@ impl World {
         for number in 0..CLIENTS {
             let replies = self.clients[number].as_mut().map(|client| sent(client)).unwrap_or_default();
             for (_, message) in replies {
-                // States are sent reliably, but may still be late.
+                // States are sent reliably, but may still arrive late.
                 let fate = fate();
                 let is_state = message[1] != 0;
                 let fate = if is_state && matches!(fate, Fate::Lost) { Fate::Arrives } else { fate };
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// Delivers the messages in flight, and then all others over a good path.
+    /// Delivers the messages in flight, and then all others without losses.
     pub(super) fn settle(&mut self) {
         for (_, to_authority, number, message) in std::mem::take(&mut self.under_way) {
             self.deliver(to_authority, number, &message);
@@ -206,7 +206,7 @@ impl World {
 
     /// Returns the state that a client has.
     pub(super) fn actual(&self, number: usize) -> BTreeMap<NetworkId, State> {
-        let client = self.clients[number].as_ref().expect("it is connected");
+        let client = self.clients[number].as_ref().expect("a connected client");
         client
             .iter()
             .map(|entity| (entity.id, (entity.class, entity.is_owner, entity.values.to_vec())))

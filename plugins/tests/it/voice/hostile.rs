@@ -35,7 +35,8 @@ fn frame(number: u16, bytes: &[u8]) -> Vec<u8> {
 }
 
 proptest! {
-    /// For any frames at any time, each call plays at most one frame, and none exceeds the maximum length.
+    /// Whatever frames arrive at whatever time, each call plays at most one frame, and no frame exceeds the maximum
+    /// length.
     #[test]
     fn arbitrary_frames_respect_the_limits_of_length_and_delay(
         frames in prop::collection::vec((any::<u16>(), prop::collection::vec(any::<u8>(), 0..12), 0..2_000_000u64, 0..4u8), 0..200),
@@ -72,7 +73,7 @@ fn malformed_frames_are_counted() {
     assert_eq!((voice.stats().malformed, voice.speakers().count()), (5, 0));
 }
 
-/// A distant frame number restarts playback without waiting for those in between.
+/// A distant frame number restarts playback without waiting for the frames in between.
 #[test]
 fn a_jump_in_frame_numbers_restarts_playback() {
     let (mut voice, ids) = listener(1);
@@ -88,7 +89,7 @@ fn a_jump_in_frame_numbers_restarts_playback() {
     assert_eq!(voice.speaker_stats(ids[0]).expect("connected").late, 1);
 }
 
-/// Frames sent all at once take no longer to play than one buffer, and do not block other speakers.
+/// Frames sent all at once play for at most one buffer length, and do not block other speakers.
 #[test]
 fn a_frame_flood_is_played_for_at_most_one_buffer_length() {
     let (mut voice, ids) = listener(2);
@@ -98,7 +99,7 @@ fn a_frame_flood_is_played_for_at_most_one_buffer_length() {
     let mut played = [0, 0];
     while voice.speakers().next().is_some() {
         now = now + FRAME;
-        assert!(now < Instant::ZERO + Duration::from_secs(1), "the speakers become silent again");
+        assert!(now < Instant::ZERO + Duration::from_secs(1), "the speakers must become silent");
         for (id, count) in ids.iter().zip(&mut played) {
             *count += usize::from(matches!(voice.play(now, *id), Playback::Frame(_)));
         }
@@ -107,7 +108,7 @@ fn a_frame_flood_is_played_for_at_most_one_buffer_length() {
     assert_eq!(voice.speaker_stats(ids[0]).expect("connected").received, 10_000);
 }
 
-/// Returns two consecutive connections of the same slot.
+/// Returns two successive connections in one slot.
 fn successive() -> [ConnectionId; 2] {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 64 };
     [0, 1].map(|number| {
@@ -140,7 +141,7 @@ fn speaker_that_disconnects_becomes_silent_and_frees_its_slot() {
     receive(&mut voice, now, second, &frame(0, &[2]));
     assert!(voice.speakers().eq([second]));
     assert_eq!(voice.play(now + FRAME, second), Playback::Frame(&[2]));
-    voice.talk_last(&[7]).expect("room");
+    voice.talk_last(&[7]).expect("enough space");
     let mut collector = Collector::<RakNet>::new();
     Plugin::<RakNet>::update(&mut voice, now, &mut collector);
     assert!(
@@ -156,7 +157,7 @@ fn invalid_frames_are_refused() {
     assert_eq!(voice.talk(&[]), Err(TalkError::Empty));
     assert_eq!(voice.talk(&[0; 9]), Err(TalkError::TooLong));
     for _ in 0..4 {
-        voice.talk(&[1]).expect("room");
+        voice.talk(&[1]).expect("enough space");
     }
     assert_eq!(voice.talk(&[1]), Err(TalkError::Full));
     let mut collector = Collector::<RakNet>::new();
@@ -170,7 +171,7 @@ fn frames_are_sent_only_to_selected_listeners() {
     let (mut voice, ids) = listener(3);
     assert_eq!(voice.stats().over_capacity, 1);
     assert!(voice.set_listener(ids[0], false) && !voice.set_listener(ids[2], false));
-    voice.talk_last(&[7]).expect("room");
+    voice.talk_last(&[7]).expect("enough space");
     let mut collector = Collector::<RakNet>::new();
     Plugin::<RakNet>::update(&mut voice, Instant::ZERO, &mut collector);
     let expected = (ids[1], vec![ID, 3, 0, 0, 7], VoiceConfig::new(ID).channel);

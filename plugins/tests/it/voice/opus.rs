@@ -24,7 +24,7 @@ fn heard(bits_per_second: u32, is_lost: impl Fn(usize) -> bool) -> (Vec<f32>, us
     let (mut heard, mut bytes) = (Vec::new(), 0);
     for number in 0..FRAMES {
         let samples = std::array::from_fn(|at| sound(number * FRAME_SAMPLES + at));
-        let frame = encoder.encode(&samples, &mut buffer).expect("sound");
+        let frame = encoder.encode(&samples, &mut buffer).expect("encodable samples");
         bytes += frame.len();
         let mut played = [0.0; FRAME_SAMPLES];
         let playback = if is_lost(number) { Playback::Concealed } else { Playback::Frame(frame) };
@@ -61,7 +61,7 @@ fn decoded_sound_is_similar_to_the_encoded_sound() {
     }
 }
 
-/// A missing frame is made up from those before: no frame is silent, and most of the sound matches.
+/// A missing frame is synthesized from the frames before it: no frame is silent, and most of the sound matches.
 #[test]
 fn missing_frames_are_concealed() {
     let is_lost = |number| number > 5 && number % 10 == 0;
@@ -82,14 +82,14 @@ fn invalid_rates_and_samples_are_refused() {
     }
     let mut encoder = Encoder::new(24_000).expect("a rate");
     for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
-        // This returns a frame or an error; the next frame is sound again.
+        // The result is a frame or an error. The frame after it is valid again.
         let _ = encoder.encode(&[wrong; FRAME_SAMPLES], &mut [0; MAX_FRAME]);
     }
     let mut decoder = Decoder::new().expect("a decoder");
     let mut played = [1.0; FRAME_SAMPLES];
     decoder.play(Playback::Silence, &mut played);
     assert_eq!(played, [0.0; FRAME_SAMPLES]);
-    // A packet with two frames of 20 ms, which this plugin never sends.
+    // A packet with two frames of 20 ms, which the encoder never produces.
     decoder.play(Playback::Frame(&[0xFD, 1, 2, 3, 4]), &mut played);
     assert_eq!(decoder.malformed(), 1);
 }
@@ -105,7 +105,7 @@ proptest! {
         let mut played = [0.0; FRAME_SAMPLES];
         for (number, (kind, noise, (at, bits))) in frames.into_iter().enumerate() {
             let samples = std::array::from_fn(|at| sound(number * FRAME_SAMPLES + at));
-            let mut frame = encoder.encode(&samples, &mut buffer).expect("sound").to_vec();
+            let mut frame = encoder.encode(&samples, &mut buffer).expect("encodable samples").to_vec();
             match kind {
                 0 => frame = noise,
                 1 => {

@@ -10,7 +10,7 @@ use rakwire_plugins::voice::{Playback, SpeakerStats, Voice, VoiceConfig};
 
 const ID: u8 = 0x90;
 const FRAME: Duration = Duration::from_millis(20);
-/// The offset between loudspeaker and microphone ticks: the clocks of two machines are unrelated.
+/// The offset between the ticks of loudspeaker and microphone, because the clocks of two machines are unrelated.
 const PHASE: Duration = Duration::from_millis(7);
 
 type Plugin = Voice<2, 16, 80>;
@@ -20,7 +20,7 @@ fn talker(number: u8) -> (Talker, PluginKey) {
     let mut config = Config::new([number; 32]);
     config.max_incoming = 2;
     let mut host = PluginHost::new();
-    let key = host.attach::<RakNet>(Plugin::new(VoiceConfig::new(ID))).expect("room");
+    let key = host.attach::<RakNet>(Plugin::new(VoiceConfig::new(ID))).expect("a free slot");
     let capacity = Capacity { connections: 2, blocks: 512, block_size: 256 };
     (Hooked::new(Peer::with_capacity(capacity, config), host), key)
 }
@@ -62,7 +62,7 @@ impl Call {
     fn new(conditions: Conditions, seed: u64) -> Self {
         let ((a, first), (b, second)) = (talker(1), talker(2));
         let mut pair = Pair::new(a, b, path(1, 0, 0.0), seed);
-        pair.a.peer.connect(pair.now, pair.b_address).expect("room");
+        pair.a.peer.connect(pair.now, pair.b_address).expect("a free slot");
         let speaker = loop {
             if let Some(Event::Connected { id, .. }) = pair.b.poll_event() {
                 break id;
@@ -120,7 +120,7 @@ impl Call {
         self.pair.now = end;
     }
 
-    /// Passes `frames` frame times, during which the other side plays.
+    /// Advances by `frames` frame times, during which the listener plays.
     fn pass(&mut self, frames: u32, is_speaking: bool, ends: bool) {
         for frame in 0..frames {
             if is_speaking {
@@ -173,7 +173,7 @@ fn playback_delays_match_the_documented_table() {
 }
 
 #[test]
-fn without_losses_every_frame_is_played_once() {
+fn every_frame_is_played_once_without_losses() {
     let mut call = Call::new(path(40, 0, 0.0), 1);
     call.pass(100, true, true);
     call.pass(20, false, false);
@@ -183,10 +183,10 @@ fn without_losses_every_frame_is_played_once() {
         (stats.received, stats.played, stats.concealed, stats.late, stats.skipped),
         (100, 100, 0, 0, 0)
     );
-    assert_eq!(call.listener().speakers().count(), 0, "it was the last frame");
+    assert_eq!(call.listener().speakers().count(), 0, "the last frame marks the end of speech");
 }
 
-/// If a speaker stops without marking its last frame, the listener notices after five frames.
+/// If a speaker stops without marking its last frame, the listener detects the end after five frames.
 #[test]
 fn the_end_of_speech_is_detected_without_a_last_frame() {
     let mut call = Call::new(path(40, 0, 0.0), 1);
@@ -196,7 +196,7 @@ fn the_end_of_speech_is_detected_without_a_last_frame() {
     assert_eq!((call.listener().speakers().count(), call.stats().concealed), (0, 5));
 }
 
-/// The delay decreases when the network becomes steadier.
+/// The delay decreases when the jitter decreases.
 #[test]
 fn the_jitter_buffer_delay_follows_the_network_jitter() {
     let mut call = Call::new(path(40, 60, 0.0), 1);
@@ -234,7 +234,7 @@ fn muted_peer_is_not_played() {
     assert_eq!(call.numbers, (0..20).chain(40..60).collect::<Vec<u32>>());
 }
 
-/// If a speaker pauses and continues while the end is still in the buffer, nothing is lost.
+/// If a speaker resumes while the end of the last talk spurt is still buffered, nothing is lost.
 #[test]
 fn short_pause_loses_no_frames() {
     let mut call = Call::new(path(40, 60, 0.0), 1);
@@ -253,7 +253,7 @@ fn short_pause_loses_no_frames() {
     assert_eq!(call.numbers, (begin..begin + 15).collect::<Vec<u32>>());
 }
 
-/// More frames are missing in the middle than are concealed; those after the gap are played.
+/// More consecutive frames are missing than are concealed. The frames after the gap are played.
 #[test]
 fn frames_after_a_long_gap_are_played() {
     let mut call = Call::new(path(40, 60, 0.0), 1);

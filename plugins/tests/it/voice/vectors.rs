@@ -1,4 +1,4 @@
-//! Vectors for the bytes of messages and for playback of buffers, which other implementations share.
+//! Vectors for the encoding of messages and for playback from jitter buffers, shared with other implementations.
 
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Side};
@@ -11,7 +11,7 @@ use crate::support::connections;
 const ID: u8 = 0x90;
 
 fn vectors() -> Value {
-    serde_json::from_str(include_str!("../../vectors/voice.json")).expect("it is JSON")
+    serde_json::from_str(include_str!("../../vectors/voice.json")).expect("valid JSON")
 }
 
 fn array(value: &Value) -> &[Value] {
@@ -58,8 +58,8 @@ impl<const FRAMES: usize> Replay<FRAMES> {
         Self { voice, speaker }
     }
 
-    /// Runs a step and returns the actual one. `TIME+NUMBER.FLAGS` is an arriving frame, and `TIME=RESULT` is what is
-    /// then played.
+    /// Runs a step and returns the actual one. `TIME+NUMBER.FLAGS` is an arriving frame, and `TIME=RESULT` is the
+    /// frame played at that time.
     fn step(&mut self, step: &str) -> String {
         let (time, what) = step.split_once(['+', '=']).expect("a step");
         let now = Instant::from_micros(time.parse().expect("a time"));

@@ -1,4 +1,4 @@
-//! The echo server of the demo: a small `rakwire echo`, which builds with the game server.
+//! The echo server of the demo: a minimal `rakwire echo` that is built together with the game server.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,7 @@ use snowfight_server::program::{self, Failure, print};
 
 const CLIENTS: u16 = 1_000;
 const ADVERTISEMENT: &[u8] = b"rakwire echo";
-/// The protocol versions that the page offers.
+/// The RakNet protocol versions that the echo page offers.
 const VERSIONS: [u8; 3] = [6, 10, 11];
 
 /// Sends every user message (first byte 0x86 and above) back unchanged.
@@ -56,7 +56,7 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
 async fn echo(connection: raknet::Connection) {
     while let Some(message) = connection.recv().await {
         if message.bytes.first().is_some_and(|first| *first >= id::USER) {
-            // This fails only after the client has left, and then no messages follow.
+            // This fails only if the client has disconnected, and then no further message arrives.
             let _ = connection.send(&message.bytes, message.delivery).await;
         }
     }

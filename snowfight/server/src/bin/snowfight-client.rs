@@ -23,10 +23,10 @@ struct Arguments {
     /// The protocol: game or raknet
     #[arg(long, default_value = "game")]
     protocol: Protocol,
-    /// Request snapshots of changes only
+    /// Request snapshots that contain only changes
     #[arg(long)]
     changes: bool,
-    /// Request replication instead of snapshots, which only RakNet supports
+    /// Request replication instead of snapshots; requires RakNet
     #[arg(long, conflicts_with = "changes")]
     replication: bool,
 }

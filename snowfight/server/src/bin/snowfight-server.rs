@@ -15,9 +15,9 @@ use snowfight::server::Pacing;
 use snowfight_server::program::{self, Failure, Printer, print};
 use snowfight_server::{Host, Options, OptionsError, Protocol};
 
-/// A snowball fight over UDP: one world for players of the Game Protocol and of RakNet.
+/// Serves one snowball fight over UDP to players of the Game Protocol and of RakNet.
 ///
-/// The first line on standard output has the addresses. The exit status is 0 on success, 1 on failure, and 2 for
+/// The first line on standard output contains the addresses. The exit status is 0 on success, 1 on failure, and 2 for
 /// invalid arguments.
 #[derive(Debug, Parser)]
 #[command(name = "snowfight-server", version)]
@@ -37,34 +37,34 @@ struct Arguments {
     /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7
     #[arg(long, value_name = "NETWORK")]
     simulate: Option<Simulation>,
-    /// Send all snapshots even to clients that do not keep up, like the original game, as long as the server's own
-    /// queues have room
+    /// Send every snapshot even to slow clients, as the original game does, until the server's own queues are full
     #[arg(long)]
     unpaced: bool,
-    /// Allow secure connections over RakNet with the key in this file (see rakwire keygen); plain ones remain possible
+    /// Accept encrypted RakNet connections with the key in this file (see rakwire keygen); plain connections remain
+    /// possible
     #[arg(long, value_name = "FILE")]
     secure: Option<PathBuf>,
-    /// Create that key first, in a new file, and print its hash on the first line
+    /// Create the key of --secure in a new file first, and print its hash on the first line
     #[arg(long, requires = "secure")]
     new_key: bool,
-    /// Print the duration of ticks as a line of JSON at this interval
+    /// Print a JSON line with the tick durations at this interval
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     report: Option<u64>,
     #[command(flatten)]
     crash: CrashArguments,
 }
 
-/// The recipients of crash reports.
+/// The destinations of crash reports.
 #[derive(Debug, Args)]
 struct CrashArguments {
-    /// Write a report of every panic into this folder
+    /// Write a report of every panic to this folder
     #[arg(long, value_name = "DIR")]
     crash_reports: Option<PathBuf>,
-    /// Send these reports by email to this address
+    /// Send the crash reports to this email address
     #[arg(long, value_name = "EMAIL", requires = "crash_reports")]
     crash_email: Option<String>,
-    /// The SMTP server for them: smtps://user:password@host, or smtp://host without encryption. Put a password into the
-    /// environment
+    /// The SMTP server for crash reports: smtps://user:password@host, or smtp://host without encryption. Use the
+    /// environment variable if the URL contains a password
     #[arg(
         long,
         value_name = "URL",
@@ -83,7 +83,8 @@ fn main() -> ExitCode {
 async fn serve(arguments: Arguments) -> Result<(), Failure> {
     let seed = match arguments.seed {
         Some(seed) => seed,
-        None => getrandom::u64().map_err(|error| Failure::runtime(format!("no random bytes: {error}")))?,
+        None => getrandom::u64()
+            .map_err(|error| Failure::runtime(format!("the system provides no random bytes: {error}")))?,
     };
     let crash_reports = report_crashes(&arguments.crash)?;
     let key = new_key(&arguments)?;
@@ -111,7 +112,7 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Creates a new key for the server if that is requested, and returns its hash.
+/// Creates the key file if `--new-key` is set, and returns the hash of the key.
 fn new_key(arguments: &Arguments) -> Result<Option<String>, Failure> {
     let Some(file) = arguments.secure.as_ref().filter(|_| arguments.new_key) else { return Ok(None) };
     let key = create_key_file(file).map_err(|error| {
@@ -131,7 +132,7 @@ fn report_crashes(arguments: &CrashArguments) -> Result<Option<CrashReports>, Fa
     if let Some(to) = &arguments.crash_email {
         let email = CrashEmail::new(&arguments.crash_email_server, to, to);
         let email = email.map_err(|error| Failure::usage(format!("--crash-email: {error}")))?;
-        // Without standard error the failure cannot be reported.
+        // If standard error is closed, the failure cannot be reported.
         let report = |error: &_| drop(writeln!(io::stderr(), "{error}"));
         reports
             .send_by(email, report)

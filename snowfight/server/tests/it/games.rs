@@ -1,4 +1,4 @@
-//! Whole games over loopback, on both protocols: join, move, break, throw, hit, win.
+//! Whole games over loopback, on both protocols: join, move, break, throw, hit and win.
 
 use rakwire_native::raknet::{ConnectOptions, SecurePeer};
 use rakwire_native::secure::{KnownServer, ServerTrust};
@@ -12,7 +12,7 @@ use snowfight_server::{Host, Options, OptionsError, Player, Protocol};
 
 use crate::support::{CHEST, LIMIT, ONE_AT_A_TIME, Server, approach, both, gather, object, repeat, until};
 
-/// The maximum number of throws. Some miss because of trees.
+/// The maximum number of throws in a game. Some of them hit trees.
 const THROWS: u32 = 30;
 
 async fn pair(server: &Server, protocol: Protocol, scope: Scope) -> (Player, Player) {
@@ -22,7 +22,7 @@ async fn pair(server: &Server, protocol: Protocol, scope: Scope) -> (Player, Pla
     (first, second)
 }
 
-/// Plays one game from the first message to the last: `winner` throws at `loser` until it has fallen.
+/// Plays one game in which `winner` throws at `loser` until `loser` has fallen.
 async fn whole_game(protocol: Protocol, scope: Scope) {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
@@ -30,9 +30,9 @@ async fn whole_game(protocol: Protocol, scope: Scope) {
     play_to_the_end(winner, loser).await;
 }
 
-/// Lets one player throw at the other until it has fallen, and checks that both receive the result.
+/// Lets `winner` throw at `loser` until `loser` has fallen, and checks that both receive the result.
 async fn play_to_the_end(mut winner: Player, mut loser: Player) {
-    let before = winner.me().expect("it has joined").position;
+    let before = winner.me().expect("the player has joined").position;
     let north = Input { movement: Direction::NORTH, ..Input::default() };
     let moved = |me: &Body| me.position.y > before.y + 0.5 || me.position.x != before.x;
     until(&mut winner, &mut loser, |_| north, |player| player.me().is_some_and(moved)).await;
@@ -59,14 +59,14 @@ async fn play_to_the_end(mut winner: Player, mut loser: Player) {
     tokio::join!(winner.closed(), loser.closed());
 }
 
-/// Throws an object at a player, and waits until it has hit or missed.
+/// Throws an object at a player, and waits until the object has hit or missed.
 async fn throw_at(thrower: &mut Player, target: &mut Player) {
     let held = gather(thrower, target).await;
     let seen = |player: &Player| object(player, held).is_some_and(|object| object.durability.is_none());
     until(target, thrower, |_| Input::default(), seen).await;
     approach(thrower, target, 2.0).await;
-    let place = target.me().expect("it lives").position + CHEST;
-    // A throw is sent once and can be lost; then it is repeated.
+    let place = target.me().expect("the player is alive").position + CHEST;
+    // A throw is sent only once and may be lost, so it is repeated.
     let throw = |player: &Player| {
         let holds = player.me().is_some_and(|me| me.holding.is_some());
         Input { throw: holds.then_some(place), ..Input::default() }
@@ -112,7 +112,7 @@ async fn both_protocols_share_one_world() {
     until(&mut second, &mut first, |_| Input::default(), |player| sees(player, one)).await;
     second.leave().await;
     repeat("the departed player is gone", async || {
-        first.frame(Input::default()).await.expect("the server goes on");
+        first.frame(Input::default()).await.expect("the server keeps running");
         !sees(&first, two)
     })
     .await;
@@ -125,7 +125,7 @@ async fn server_bots_play_with_a_guest() {
     let mut most = 0;
     let mut holding = 0;
     repeat("four players, one with something in its hands", async || {
-        guest.frame(Input::default()).await.expect("the server goes on");
+        guest.frame(Input::default()).await.expect("the server keeps running");
         let bodies = guest.view().entities().iter().filter_map(|entity| match &entity.kind {
             EntityKind::Player(body) => Some(body),
             EntityKind::Object(_) | EntityKind::Dead => None,
@@ -138,20 +138,20 @@ async fn server_bots_play_with_a_guest() {
     .await;
 }
 
-/// A bot that plays over the network breaks an object loose.
+/// A bot that plays over the network gathers an object.
 #[tokio::test]
 async fn bot_plays_over_the_network() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::GameProtocol, Scope::Changes).await;
     repeat("it holds something", async || {
         let input = bot::decide(player.view().entities(), player.id());
-        assert_eq!(player.frame(input).await.expect("the server goes on"), None);
+        assert_eq!(player.frame(input).await.expect("the server keeps running"), None);
         player.me().is_some_and(|me| me.holding.is_some())
     })
     .await;
 }
 
-/// Both kinds of snapshots show the same world.
+/// Whole snapshots and snapshots of changes show the same world.
 #[tokio::test]
 async fn snapshots_of_changes_show_the_whole_world() {
     let server = Server::start(4).await;
@@ -175,7 +175,7 @@ async fn snapshots_of_changes_show_the_whole_world() {
         objects.sort_by_key(|(id, _)| *id);
         objects
     };
-    // An object that is being broken may be a tick older in one of them.
+    // One of the two views may be a tick older, so an object that is being broken may differ.
     let differ =
         |(a, b): &(&(EntityId, Object), &(EntityId, Object))| a.0 != b.0 || a.1.position != b.1.position;
     repeat("they agree", async || {
@@ -184,7 +184,7 @@ async fn snapshots_of_changes_show_the_whole_world() {
         all.len() == merged.len() && !all.iter().zip(&merged).any(|pair| differ(&pair))
     })
     .await;
-    // A burst after a pause may have lost some, so this is repeated.
+    // Snapshots may be lost in a burst after a pause, so the check is repeated.
     repeat("every other tick", async || {
         both(&mut whole, Input::default(), &mut changes, Input::default()).await;
         changes.snapshots() * 3 / 2 < whole.snapshots()
@@ -197,21 +197,21 @@ async fn game_continues_despite_loss() {
     let server = Server::start(0).await;
     let mut player =
         server.join_through("loss=10%,latency=20ms", Protocol::GameProtocol, Scope::Changes).await;
-    let start = player.me().expect("it has joined").position;
+    let start = player.me().expect("the player has joined").position;
     let far = |me: &Body| (me.position - start).length() > REACH;
     let mut frame = 0;
     repeat("it gets far", async || {
-        // An obstacle blocks only some directions.
+        // An obstacle blocks some directions but not all.
         let movement = [Direction::EAST, Direction::NORTH, Direction::WEST, Direction::SOUTH];
         let input = Input { movement: movement[frame / 60 % 4], ..Input::default() };
         frame += 1;
-        player.frame(input).await.expect("the server goes on");
+        player.frame(input).await.expect("the server keeps running");
         player.me().is_some_and(far)
     })
     .await;
 }
 
-/// With a loss of 20 % the result of the game still arrives, because END waits for its acknowledgement.
+/// The result arrives despite a loss of 20 %, because the server sends END only once the result is acknowledged.
 #[tokio::test]
 async fn game_result_arrives_despite_loss() {
     for (protocol, scope) in [
@@ -228,9 +228,9 @@ async fn game_result_arrives_despite_loss() {
     }
 }
 
-/// A RakNet ping finds the server and the port of its Game Protocol.
+/// The pong to a RakNet ping contains the port of the Game Protocol.
 #[tokio::test]
-async fn server_is_found_by_a_ping() {
+async fn server_answers_a_ping_with_its_game_protocol_port() {
     let server = Server::start(0).await;
     let client = Endpoint::bind("127.0.0.1:0", rakwire_native::Options::client().expect("random bytes"));
     let client = client.await.expect("loopback has free ports");
@@ -238,7 +238,7 @@ async fn server_is_found_by_a_ping() {
     assert_eq!(Advertisement::server(&pong.data, pong.from), Some(server.game));
 }
 
-/// A server with a key accepts both secure and plain connections.
+/// Connections without encryption remain possible.
 #[tokio::test]
 async fn server_with_a_key_accepts_secure_and_plain_clients() {
     let file = std::env::temp_dir().join(format!("snowfight-key-{}", std::process::id()));
@@ -250,7 +250,7 @@ async fn server_with_a_key_accepts_secure_and_plain_clients() {
     let client = Endpoint::bind("127.0.0.1:0", options).await.expect("loopback has free ports");
     for trust in [None, Some(ServerTrust::Key(key))] {
         let options = ConnectOptions { trust, connect_timeout: Some(LIMIT), ..ConnectOptions::default() };
-        let connection = client.connect_with(server.raknet, &options).await.expect("there is room");
+        let connection = client.connect_with(server.raknet, &options).await.expect("a free slot");
         let shown = connection.secure_peer();
         assert_eq!(shown, trust.map(|_| SecurePeer::Server(KnownServer { key, next: None })));
         connection.disconnect().await;
@@ -259,14 +259,13 @@ async fn server_with_a_key_accepts_secure_and_plain_clients() {
     assert!(matches!(Host::bind(&missing).await, Err(OptionsError::Key(_))));
 }
 
-/// A player that is alone does not win.
 #[tokio::test]
 async fn lone_player_does_not_win() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::RakNet, Scope::Whole).await;
     let mut play_until = async |what: &str, done: &dyn Fn(&Player) -> bool| {
         repeat(what, async || {
-            assert_eq!(player.frame(Input::default()).await.expect("the server goes on"), None);
+            assert_eq!(player.frame(Input::default()).await.expect("the server keeps running"), None);
             done(&player)
         })
         .await;

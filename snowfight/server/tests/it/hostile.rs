@@ -1,4 +1,4 @@
-//! Hostile senders and clients of a running server: the game of the others continues.
+//! Hostile senders and clients do not affect the players of a running server.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use snowfight_server::{Player, Protocol};
 use crate::support::{LIMIT, ONE_AT_A_TIME, Server, both, gather, object, repeat, until};
 
 const FORGED: u32 = 10_000;
-/// The number of datagrams between two frames of the player.
+/// The number of forged datagrams between two frames of the player.
 const BURST: u32 = 200;
 const END: [u8; 4] = [0x0C, 0, 0, 0];
 /// A request to join, packed.
@@ -29,27 +29,28 @@ fn written(packet: &Offline<'_>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// Sends from one of ten thousand addresses, each of which is used once.
+/// Sends a datagram from a loopback address that depends on `number`; each of ten thousand addresses is used once.
 fn from_nowhere(number: u32, to: SocketAddr, datagram: &[u8]) {
     let [_, a, b, c] = (number + 0x0001_0000).to_be_bytes();
     let socket = UdpSocket::bind((Ipv4Addr::new(127, a, b, c), 0)).expect("all of 127/8 is loopback");
-    // A full send buffer counts as a loss.
+    // If the send buffer is full, the datagram is lost.
     let _ = socket.send_to(datagram, to);
 }
 
-/// Attacks between the frames of a player that walks back and forth, and checks that the server still responds.
+/// Attacks between the frames of a player that walks back and forth, and checks that the server still responds to the
+/// player.
 async fn play_during(mut player: Player, mut attack: impl FnMut(u32)) {
     let turns = FORGED / BURST;
-    let mut last = player.me().expect("it has joined").position;
+    let mut last = player.me().expect("the player has joined").position;
     let (mut turn, mut moved) = (0, 0);
-    // On a busy machine it may take more frames until it moves.
+    // On a busy machine the player may need more frames to move.
     repeat("it moves in some of the turns", async || {
         (0..BURST).for_each(|number| attack(turn * BURST + number));
         let movement = if turn / 10 % 2 == 0 { Direction::EAST } else { Direction::WEST };
         let before = player.snapshots();
         let input = Input { movement, ..Input::default() };
         play(&mut player, input, |player| player.snapshots() > before).await;
-        let now = player.me().expect("it lives").position;
+        let now = player.me().expect("the player is alive").position;
         moved += u32::from(now != last);
         last = now;
         turn += 1;
@@ -60,10 +61,10 @@ async fn play_during(mut player: Player, mut attack: impl FnMut(u32)) {
     play(&mut player, input, |player| player.me().is_some_and(|me| me.movement == Direction::NORTH)).await;
 }
 
-/// Repeats an input until a condition holds.
+/// Sends an input every frame until a condition holds.
 async fn play(player: &mut Player, input: Input, done: impl Fn(&Player) -> bool) {
     repeat("the server answers an input", async || {
-        assert_eq!(player.frame(input).await.expect("the server goes on"), None);
+        assert_eq!(player.frame(input).await.expect("the server keeps running"), None);
         done(player)
     })
     .await;
@@ -81,13 +82,13 @@ async fn forged_half_open_handshakes_do_not_affect_players() {
             from_nowhere(number, server.raknet, &request);
         })
         .await;
-        // The next one has a free slot.
+        // Another player can still join.
         drop(server.join(protocol, Scope::Whole).await);
     }
 }
 
 #[tokio::test]
-async fn end_flood_from_forged_addresses_does_not_affect_players() {
+async fn flood_of_end_datagrams_from_forged_addresses_does_not_affect_players() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
@@ -108,7 +109,7 @@ async fn flood_of_pings_and_malformed_datagrams_does_not_affect_players() {
     .await;
 }
 
-/// Clients that join and then send malformed messages lose only their own connections.
+/// Clients that send malformed messages after joining lose only their own connections.
 #[tokio::test]
 async fn malformed_messages_close_only_their_own_connection() {
     let _alone = ONE_AT_A_TIME.lock().await;
@@ -119,14 +120,14 @@ async fn malformed_messages_close_only_their_own_connection() {
     attack.await.expect("each loses its connection");
 }
 
-/// Connects a client of the Game Protocol with a long timeout, for busy machines.
+/// Connects over the Game Protocol, with a long timeout for busy machines.
 async fn connected(server: SocketAddr) -> game_protocol::Connection {
     let options = game_protocol::Options::client().expect("random bytes");
     let attempts = game_protocol::Attempts { max: 30, timeout: LIMIT / 30 };
-    game_protocol::connect_with(server, options, attempts).await.expect("there is room")
+    game_protocol::connect_with(server, options, attempts).await.expect("a free slot")
 }
 
-/// Returns the same timeout for clients of RakNet.
+/// Returns the same timeout for RakNet connections.
 fn patient() -> ConnectOptions<'static> {
     ConnectOptions { connect_timeout: Some(LIMIT), ..ConnectOptions::default() }
 }
@@ -136,17 +137,17 @@ async fn send_nonsense(game_server: SocketAddr, raknet_server: SocketAddr) {
     let endpoint = endpoint.await.expect("a free port");
     for nonsense in [&b"\x07"[..], b"\xff\xff\xff\xff\xff", b"\x00", &[0x55; 2_000]] {
         let evil = connected(game_server).await;
-        evil.send(nonsense, game_protocol::Reliability::Reliable).await.expect("it is queued");
+        evil.send(nonsense, game_protocol::Reliability::Reliable).await.expect("the message is queued");
         while evil.recv().await.is_some() {}
-        let evil = endpoint.connect_with(raknet_server, &patient()).await.expect("there is room");
+        let evil = endpoint.connect_with(raknet_server, &patient()).await.expect("a free slot");
         let message = [&[0x86], nonsense].concat();
-        evil.send(&message, Delivery::RELIABLE_ORDERED).await.expect("it is queued");
+        evil.send(&message, Delivery::RELIABLE_ORDERED).await.expect("the message is queued");
         while evil.recv().await.is_some() {}
     }
 }
 
-/// Counts of 2^32-1 in messages of a server, sent to a server. No message of a client has a count, so they are an
-/// action or malformed.
+/// A server message with a length of 2^32-1, sent to a server. No client message contains a length, so the server
+/// reads the bytes as an action or as malformed.
 #[tokio::test]
 async fn excessive_counts_do_not_affect_players() {
     let _alone = ONE_AT_A_TIME.lock().await;
@@ -158,17 +159,20 @@ async fn excessive_counts_do_not_affect_players() {
 }
 
 async fn send_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
-    let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("it packs");
-    let connect = to_vec(&(true, 0_u32, (false, true), 1_u32, u32::MAX)).expect("it packs");
-    let text = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("it packs");
+    let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("a packed message");
+    let connect = to_vec(&(true, 0_u32, (false, true), 1_u32, u32::MAX)).expect("a packed message");
+    let text = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("a packed message");
     let filler = [0xFF; 2_000];
     for bytes in [snapshot, connect, text].map(|bytes| [&bytes[..], &filler].concat()) {
         let evil = connected(game_server).await;
-        evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("it is queued");
+        evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("the message is queued");
         let client = rakwire_native::Options::client().expect("random bytes");
         let endpoint = Endpoint::bind("127.0.0.1:0", client).await.expect("a free port");
-        let other = endpoint.connect_with(raknet_server, &patient()).await.expect("there is room");
-        other.send(&[&[0x86], &INIT[..]].concat(), Delivery::RELIABLE_ORDERED).await.expect("it is queued");
+        let other = endpoint.connect_with(raknet_server, &patient()).await.expect("a free slot");
+        other
+            .send(&[&[0x86], &INIT[..]].concat(), Delivery::RELIABLE_ORDERED)
+            .await
+            .expect("the message is queued");
         for _ in 0..100 {
             // The connection may have been closed already.
             let _ = evil.send(&bytes, game_protocol::Reliability::Reliable).await;
@@ -177,10 +181,10 @@ async fn send_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
     }
 }
 
-/// Invalid throws and breaks do not affect the players.
+/// Throws at invalid targets and breaks of unknown entities affect no player.
 ///
-/// A player throws an object at invalid positions, at the object itself and at its own feet, and breaks entities that
-/// do not exist. Both players stay in the game with full health.
+/// A player throws an object at invalid positions, at the object itself and at the player's own feet, and breaks
+/// entities that do not exist. Both players stay in the game with full health.
 #[tokio::test]
 async fn throws_at_invalid_targets_harm_no_player() {
     let _alone = ONE_AT_A_TIME.lock().await;
@@ -189,7 +193,7 @@ async fn throws_at_invalid_targets_harm_no_player() {
         let mut good = server.join(Protocol::RakNet, Scope::Whole).await;
         let mut evil = server.join(protocol, Scope::Whole).await;
         let held = gather(&mut evil, &mut good).await;
-        let hands = object(&evil, held).expect("it is held").position;
+        let hands = object(&evil, held).expect("the object exists").position;
         let nowhere = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
         let places = nowhere.into_iter().flat_map(|number| {
             [Point::new(number, 0.0, 0.0), Point::new(0.0, 0.0, number), Point::new(number, number, number)]
@@ -204,7 +208,7 @@ async fn throws_at_invalid_targets_harm_no_player() {
             both(&mut evil, Input::default(), &mut good, Input::default()).await;
         }
         assert_eq!(evil.me().and_then(|me| me.holding), Some(held), "it still has it");
-        let feet = evil.me().expect("it lives").position;
+        let feet = evil.me().expect("the player is alive").position;
         let at_itself = |_: &Player| Input { throw: Some(feet), ..Input::default() };
         until(&mut evil, &mut good, at_itself, |player| object(player, held).is_none()).await;
         for _ in 0..30 {
@@ -215,7 +219,7 @@ async fn throws_at_invalid_targets_harm_no_player() {
     }
 }
 
-/// Checks that all positions are finite, and that these players have full health.
+/// Checks that all positions are finite, and that the players `whole` have full health.
 fn assert_sound(player: &Player, whole: &[PlayerId]) {
     for entity in player.view().entities() {
         let position = match entity.kind {
@@ -230,9 +234,9 @@ fn assert_sound(player: &Player, whole: &[PlayerId]) {
     }
 }
 
-/// Clients prove their address, join, and end immediately, repeatedly, with superfluous ENDs.
+/// Clients complete the handshake, join, and close at once with superfluous END datagrams, 200 times.
 #[tokio::test]
-async fn end_flood_from_clients_does_not_affect_players() {
+async fn clients_that_join_and_leave_repeatedly_do_not_affect_players() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
@@ -250,9 +254,9 @@ async fn end_flood_from_clients_does_not_affect_players() {
     );
 }
 
-/// Returns a socket that the server has challenged, and its seasoning.
+/// Returns a socket that the server has challenged, and the answer to the challenge (the seasoning).
 async fn challenged(number: u8, server: SocketAddr) -> (tokio::net::UdpSocket, [u8; 4]) {
-    // Separate networks, so that the limits per network do not apply.
+    // Each client has its own network, so that the limits per network do not apply.
     let here = Ipv4Addr::new(127, 77, number, 1);
     let socket = tokio::net::UdpSocket::bind((here, 0)).await.expect("all of 127/8 is loopback");
     let salt = 0x4000_0000 | u32::from(number);
@@ -279,8 +283,8 @@ async fn join_and_end(number: u8, server: SocketAddr) {
     }
 }
 
-/// A player acknowledges nothing and requests more responses than can be queued. A connection on which a reliable
-/// message cannot be sent is closed.
+/// A client requests more responses than can be queued, and acknowledges none. The server closes a connection on
+/// which it cannot queue a reliable message.
 #[tokio::test]
 async fn client_that_acknowledges_nothing_is_closed() {
     let _alone = ONE_AT_A_TIME.lock().await;
@@ -291,7 +295,7 @@ async fn client_that_acknowledges_nothing_is_closed() {
     assert!(flood.await.expect("it asks to the end"), "it is still connected");
 }
 
-/// Returns true if the server has closed the connection.
+/// Floods the server without acknowledgements; returns true if the server has closed the connection.
 async fn ask_and_acknowledge_nothing(server: SocketAddr) -> bool {
     let (socket, seasoning) = challenged(1, server).await;
     let _ = socket.send_to(&seasoning, server).await;
@@ -316,10 +320,10 @@ async fn action_flood_slows_only_its_sender() {
     let server = Server::start(0).await;
     let player = server.join(Protocol::RakNet, Scope::Whole).await;
     let evil = connected(server.game).await;
-    evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("it is queued");
+    evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("the message is queued");
     let walk = [0x4D, 0x00];
     play_during(player, |_| {
-        // The full queue belongs to the flooding client.
+        // A full queue delays only the flooding client.
         let _ = evil.try_send(&walk, game_protocol::Reliability::Unreliable);
     })
     .await;

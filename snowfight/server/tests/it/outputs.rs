@@ -1,4 +1,4 @@
-//! Programs with unwritable outputs: on a full disk, and in a pipe without a reader.
+//! Programs with an unwritable output: on a full disk, or on a pipe without a reader.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
@@ -13,10 +13,10 @@ use std::time::Duration;
 const SERVER: &str = env!("CARGO_BIN_EXE_snowfight-server");
 const CLIENT: &str = env!("CARGO_BIN_EXE_snowfight-client");
 const KINDS: [&str; 2] = ["full disk", "closed pipe"];
-/// The listen addresses of a server.
+/// The listen arguments of a server: any free ports on loopback.
 const ANY: [&str; 4] = ["--listen", "127.0.0.1:0", "--listen-raknet", "127.0.0.1:0"];
 
-/// Returns an unwritable output, by its name.
+/// Returns an unwritable output of this kind.
 fn unwritable(kind: &str) -> Stdio {
     if kind == "full disk" {
         return OpenOptions::new().write(true).open("/dev/full").expect("a device").into();
@@ -26,15 +26,15 @@ fn unwritable(kind: &str) -> Stdio {
     OwnedFd::from(output).into()
 }
 
-/// A program that is listening, and its address for the Game Protocol.
+/// A running program, and the Game Protocol address that it has printed.
 struct Running(Child, String);
 
 impl Running {
-    /// Starts a server with a standard output pipe that closes after `lines` lines.
+    /// Starts a server with a pipe as its standard output, which is closed after `lines` lines.
     fn server(more: &[&str], kind: &str, lines: usize) -> Self {
         let mut command = Command::new(SERVER);
         command.args(ANY).args(more).stdout(Stdio::piped()).stderr(unwritable(kind));
-        let mut child = command.spawn().expect("it was built");
+        let mut child = command.spawn().expect("the program was built");
         let output = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let lines: Vec<String> = output.take(lines).map(|line| line.expect("text")).collect();
         let line = lines.first().expect("a line");
@@ -42,9 +42,9 @@ impl Running {
         Self(child, address)
     }
 
-    /// Returns the number of write calls of the report thread, and of the bytes that they have written.
+    /// Returns the number of write calls of the printer thread, and the number of bytes written.
     fn written(&self) -> [u64; 2] {
-        let threads = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it runs");
+        let threads = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("the process is running");
         let mut threads = threads.map(|thread| thread.expect("a thread").path());
         let is_printer =
             |thread: &PathBuf| fs::read_to_string(thread.join("comm")).is_ok_and(|name| name == "printer\n");
@@ -56,7 +56,7 @@ impl Running {
         })
     }
 
-    /// Waits for a report that is written into the closed pipe.
+    /// Waits until the printer thread has tried and failed to write a report to the closed pipe.
     fn wait_for_a_lost_report(&self) {
         let mut before = self.written();
         loop {
@@ -73,17 +73,17 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The program may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A panic would have the status 101, and a signal none.
+/// The exit status would be 101 after a panic, and missing after a signal.
 #[test]
 fn programs_do_not_panic_when_output_fails() {
     let taken = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
-    let taken = taken.local_addr().expect("it is bound").to_string();
+    let taken = taken.local_addr().expect("the socket is bound").to_string();
     let file = env!("CARGO_MANIFEST_DIR").to_owned() + "/Cargo.toml";
     let cases: [(&str, &[&str]); 8] = [
         (SERVER, &["--help"]),
@@ -99,17 +99,17 @@ fn programs_do_not_panic_when_output_fails() {
         for (program, arguments) in cases {
             let mut command = Command::new(program);
             command.args(arguments).stdin(Stdio::null()).stdout(unwritable(kind)).stderr(unwritable(kind));
-            let status = command.status().expect("it was built").code();
+            let status = command.status().expect("the program was built").code();
             assert!(matches!(status, Some(0..=2)), "{program} {arguments:?} with a {kind}: {status:?}");
         }
     }
 }
 
-/// A server must print its addresses, or its port 0 could not be used.
+/// With port 0, the printed address is the only way to reach the server.
 #[test]
 fn server_that_cannot_print_its_address_exits_with_an_error() {
     let full = unwritable("full disk");
-    let output = Command::new(SERVER).args(ANY).stdout(full).output().expect("it was built");
+    let output = Command::new(SERVER).args(ANY).stdout(full).output().expect("the program was built");
     let line = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{line}");
     assert!(line.starts_with("error: cannot write to standard output: "), "{line}");
@@ -119,12 +119,12 @@ fn server_that_cannot_print_its_address_exits_with_an_error() {
 #[test]
 fn server_and_player_continue_when_outputs_fail() {
     for kind in KINDS {
-        // The address and a report.
+        // The reader reads the address and one report, then closes the pipe.
         let mut server = Running::server(&["--report", "1"], kind, 2);
         server.wait_for_a_lost_report();
         let mut player = Command::new(CLIENT);
         player.arg(&server.1).stdout(Stdio::piped()).stderr(unwritable(kind));
-        let mut player = Running(player.spawn().expect("it was built"), String::new());
+        let mut player = Running(player.spawn().expect("the program was built"), String::new());
         let mut line = String::new();
         BufReader::new(player.0.stdout.take().expect("a pipe")).read_line(&mut line).expect("text");
         assert!(line.starts_with("joined as player "), "{kind}: {line}");
@@ -134,12 +134,12 @@ fn server_and_player_continue_when_outputs_fail() {
     }
 }
 
-/// A client exits with an error, and its server continues.
+/// The player exits with an error, and its server continues.
 #[test]
 fn player_does_not_panic_when_output_fails() {
     let mut server = Running::server(&[], "full disk", 1);
     let mut player = Command::new(CLIENT);
     player.arg(&server.1).stdout(unwritable("full disk")).stderr(unwritable("full disk"));
-    assert_eq!(player.status().expect("it was built").code(), Some(1));
+    assert_eq!(player.status().expect("the program was built").code(), Some(1));
     assert!(server.0.try_wait().expect("a child").is_none());
 }

@@ -1,29 +1,29 @@
-//! The programs as child processes.
+//! The programs, run as child processes.
 
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A client that waits for a server can be interrupted. On a busy machine it may time out first.
+/// On a busy machine the client may time out before it is interrupted, so the test tries up to five times.
 #[test]
-fn client_that_waits_for_its_server_can_be_interrupted() {
+fn client_that_waits_for_an_answer_can_be_interrupted() {
     assert!((0..5).any(|_| ends_well_when_interrupted()), "it waited for the server first");
 }
 
 fn ends_well_when_interrupted() -> bool {
     let silent = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
     silent.set_read_timeout(Some(Duration::from_secs(60))).expect("it is not zero");
-    let address = silent.local_addr().expect("it is bound").to_string();
+    let address = silent.local_addr().expect("the socket is bound").to_string();
     let client = Command::new(env!("CARGO_BIN_EXE_snowfight-client")).arg(address).spawn();
-    let mut client = client.expect("it was built");
+    let mut client = client.expect("the program was built");
     silent.recv(&mut [0; 64]).expect("it requests a connection");
     let interrupt = format!("kill -INT {}", client.id());
     assert!(Command::new("sh").args(["-c", &interrupt]).status().expect("there is a shell").success());
-    client.wait().expect("it was started").success()
+    client.wait().expect("the program is running").success()
 }
 
-/// Crash reports need a folder. Invalid folders and addresses are reported in one line before the game begins.
+/// `--crash-email` requires `--crash-reports`. An invalid folder or address is reported in one line at the start.
 #[test]
 fn invalid_crash_report_settings_are_reported_at_the_start() {
     let folder = std::env::temp_dir().join(format!("snowfight-crash-{}", std::process::id()));
@@ -33,7 +33,7 @@ fn invalid_crash_report_settings_are_reported_at_the_start() {
         let listen = ["--listen", "127.0.0.1:0", "--listen-raknet", "127.0.0.1:0"];
         let output =
             Command::new(env!("CARGO_BIN_EXE_snowfight-server")).args(listen).args(arguments).output();
-        let output = output.expect("it was built");
+        let output = output.expect("the program was built");
         let line = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), line.lines().count()), (Some(2), 1), "{line}");
         assert!(line.starts_with("error: ") && line.contains(part), "{line}");
@@ -47,7 +47,7 @@ fn invalid_crash_report_settings_are_reported_at_the_start() {
     std::fs::remove_dir_all(folder).expect("a folder");
 }
 
-/// The hash of a new key is on the first line, and an existing key is not replaced.
+/// The first line contains the hash of the new key. An existing key file is not replaced.
 #[test]
 fn new_key_is_created_once_and_its_hash_printed() {
     let folder = std::env::temp_dir().join(format!("snowfight-key-{}", std::process::id()));
@@ -59,14 +59,14 @@ fn new_key_is_created_once_and_its_hash_printed() {
         server.arg(&file);
         server
     };
-    let mut running = server().stdout(Stdio::piped()).spawn().expect("it was built");
+    let mut running = server().stdout(Stdio::piped()).spawn().expect("the program was built");
     let mut line = String::new();
     BufReader::new(running.stdout.take().expect("a pipe")).read_line(&mut line).expect("text");
-    running.kill().expect("it runs");
-    running.wait().expect("it was started");
+    running.kill().expect("the simulation succeeds");
+    running.wait().expect("the program is running");
     let key = rakwire_native::read_key_file(&file).expect("a key");
     assert!(line.contains(&format!(" and the key {}, on 127.0.0.1:", key.public().hash())), "{line}");
-    let again = server().output().expect("it was built");
+    let again = server().output().expect("the program was built");
     assert_eq!(again.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&again.stderr).starts_with("error: --new-key: "));
     std::fs::remove_dir_all(folder).expect("a folder");

@@ -1,4 +1,4 @@
-//! Players with a replicated world, next to others.
+//! Players with a replicated world, and players with snapshots on the same server.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use snowfight_server::{Player, Protocol};
 
 use crate::support::{Server, both, repeat};
 
-/// Returns the objects on the ground that are surely in sight of a player, and their state.
+/// Returns the objects on the ground within sight of a player, with their kind, health and position.
 fn objects(of: &Player, seen_by: &Player) -> BTreeMap<EntityId, (ObjectKind, u32, Point)> {
     let Some(me) = seen_by.me().map(|me| me.position) else { return BTreeMap::new() };
     let entities = of.view().entities().iter();
@@ -26,13 +26,14 @@ fn objects(of: &Player, seen_by: &Player) -> BTreeMap<EntityId, (ObjectKind, u32
     object.collect()
 }
 
-/// Within sight and the precision of the fields, a late player with replication sees the same as with whole snapshots.
+/// Within sight, and within the precision of the fields, a player that joins late sees the same as a player with
+/// whole snapshots.
 #[tokio::test]
-async fn late_player_sees_the_same_world_by_replication() {
+async fn client_with_replication_sees_the_same_world_as_one_with_snapshots() {
     let server = Server::start(4).await;
     let mut whole = server.join(Protocol::RakNet, Scope::Whole).await;
     repeat("the game is under way", async || {
-        whole.frame(Input::default()).await.expect("the server goes on");
+        whole.frame(Input::default()).await.expect("the server keeps running");
         whole.snapshots() >= 100
     })
     .await;
@@ -59,35 +60,36 @@ async fn late_player_sees_the_same_world_by_replication() {
     .await;
     whole.leave().await;
     repeat("it sees that a player left", async || {
-        late.frame(Input::default()).await.expect("the server goes on");
+        late.frame(Input::default()).await.expect("the server keeps running");
         late.view().player(me).is_none()
     })
     .await;
 }
 
-/// The Game Protocol has no replication, so a client that requests it gets whole snapshots.
+/// The Game Protocol does not support replication.
 #[tokio::test]
-async fn client_without_replication_gets_snapshots() {
+async fn game_protocol_client_that_requests_replication_gets_snapshots() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::GameProtocol, Scope::Replicated).await;
     repeat("it sees the world", async || {
-        player.frame(Input::default()).await.expect("the server goes on");
+        player.frame(Input::default()).await.expect("the server keeps running");
         player.snapshots() > 10 && player.view().entities().len() == 301
     })
     .await;
 }
 
-/// Opens a connection that joins with replication and then sends arbitrary messages.
+/// Opens a connection that requests replication and then sends arbitrary messages.
 async fn liar(server: &Server) -> (Endpoint, Connection) {
     let endpoint = Endpoint::bind("127.0.0.1:0", Options::client().expect("random bytes")).await;
     let endpoint = endpoint.expect("loopback has free ports");
-    let connection = endpoint.connect(server.raknet).await.expect("there is room");
+    let connection = endpoint.connect(server.raknet).await.expect("a free slot");
     let init = [0x86, 0x00, 0x08, 0xC4, 0xA8];
-    connection.send(&init, Delivery::RELIABLE_ORDERED).await.expect("it is queued");
+    connection.send(&init, Delivery::RELIABLE_ORDERED).await.expect("the message is queued");
     (endpoint, connection)
 }
 
-/// Wrong acknowledgements, malformed messages and states without ownership do not affect other clients.
+/// Wrong acknowledgements, malformed messages and updates from a client without ownership do not affect other
+/// clients.
 #[tokio::test]
 async fn false_replication_messages_do_not_affect_others() {
     let server = Server::start(0).await;
@@ -95,7 +97,7 @@ async fn false_replication_messages_do_not_affect_others() {
     let (_endpoint, evil) = liar(&server).await;
     let before = player.snapshots();
     let (mut number, mut moved) = (0_u32, 0);
-    let mut last = player.me().expect("it has joined").position;
+    let mut last = player.me().expect("the player has joined").position;
     repeat("the other one plays on", async || {
         for kind in 0..=3 {
             let lie =
@@ -105,13 +107,13 @@ async fn false_replication_messages_do_not_affect_others() {
             let _ = evil.try_send(&lie, Delivery::UNRELIABLE);
             let _ = evil.try_send(&lie[..lie.len() - 5], Delivery::UNRELIABLE);
         }
-        // Clients never send updates.
+        // Only an authority sends updates, never a client.
         let _ = evil.try_send(&[130, 0, 0, 0, 1, 0x80], Delivery::UNRELIABLE);
         number += 1;
         let movement = if number / 60 % 2 == 0 { Direction::EAST } else { Direction::WEST };
         let input = Input { movement, ..Input::default() };
-        assert_eq!(player.frame(input).await.expect("the server goes on"), None);
-        let now = player.me().expect("it lives").position;
+        assert_eq!(player.frame(input).await.expect("the server keeps running"), None);
+        let now = player.me().expect("the player is alive").position;
         moved += u32::from(now != last);
         last = now;
         player.snapshots() > before + 100 && moved > 50

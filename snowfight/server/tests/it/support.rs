@@ -10,14 +10,14 @@ use snowfight_server::{Host, Options, Player, PlayerError, Protocol};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-/// A limit that exceeds everything here on the slowest machine.
+/// A timeout longer than any step of these tests takes on a slow machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
-/// The point to aim at, relative to the feet of a player.
+/// The point at which a thrower aims, relative to the feet of the target.
 pub(crate) const CHEST: Point = Point::new(0.0, 0.0, 0.65);
-/// The tests run one at a time, because players and attackers need the CPU at the same moments.
+/// The tests run one at a time, because players and attackers must run at the same moments.
 pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
-/// A server that is stopped at the end of its test.
+/// A server that is stopped when it is dropped.
 pub(crate) struct Server {
     pub(crate) game: SocketAddr,
     pub(crate) raknet: SocketAddr,
@@ -41,7 +41,7 @@ impl Server {
         until_joined(async || Player::join(address, protocol, scope).await).await
     }
 
-    /// Joins through a bad network.
+    /// Joins through a simulated network with these conditions.
     pub(crate) async fn join_through(&self, network: &str, protocol: Protocol, scope: Scope) -> Player {
         let address = self.address(protocol);
         until_joined(async || {
@@ -59,7 +59,7 @@ impl Server {
     }
 }
 
-/// A server on a busy machine may answer too late.
+/// Repeats a join that timed out, because a busy machine may answer late.
 async fn until_joined(join: impl AsyncFn() -> Result<Player, PlayerError>) -> Player {
     let end = Instant::now() + LIMIT;
     loop {
@@ -67,7 +67,7 @@ async fn until_joined(join: impl AsyncFn() -> Result<Player, PlayerError>) -> Pl
             Err(PlayerError::Connect(_)) if Instant::now() < end => {
                 tokio::time::sleep(Duration::from_millis(100)).await
             }
-            joined => return joined.expect("there is room"),
+            joined => return joined.expect("a free slot"),
         }
     }
 }
@@ -86,10 +86,10 @@ pub(crate) async fn both(
     of_b: Input,
 ) -> (Option<GameOver>, Option<GameOver>) {
     let (a, b) = tokio::join!(a.frame(of_a), b.frame(of_b));
-    (a.expect("the server goes on"), b.expect("the server goes on"))
+    (a.expect("the server keeps running"), b.expect("the server keeps running"))
 }
 
-/// Drives one player until a condition holds, while the other stands still.
+/// Drives one player until a condition holds, while the other one stands still.
 pub(crate) async fn until(
     player: &mut Player,
     other: &mut Player,
@@ -111,7 +111,7 @@ pub(crate) async fn until(
 pub(crate) async fn repeat(what: &str, mut frame: impl AsyncFnMut() -> bool) {
     let frames = async {
         while !frame().await {
-            // Otherwise, players that are behind the clock would not let other tasks run.
+            // A player with late frames would otherwise never let other tasks run.
             tokio::task::yield_now().await;
         }
     };
@@ -128,7 +128,7 @@ pub(crate) fn object(player: &Player, id: EntityId) -> Option<Object> {
 /// Walks to the next object and breaks it loose.
 pub(crate) async fn gather(player: &mut Player, other: &mut Player) -> EntityId {
     let input = |player: &Player| {
-        let me = player.me().expect("it lives");
+        let me = player.me().expect("the player is alive");
         let objects = player.view().entities().iter().filter_map(|entity| match entity.kind {
             EntityKind::Object(object) if object.durability.is_some() => Some((entity.id, object.position)),
             EntityKind::Object(_) | EntityKind::Player(_) | EntityKind::Dead => None,
@@ -145,7 +145,7 @@ pub(crate) async fn gather(player: &mut Player, other: &mut Player) -> EntityId 
     player.me().and_then(|me| me.holding).expect("the wait above ensures it")
 }
 
-/// Approaches the other player without an obstacle in between. The other one moves until there is a clear line.
+/// Walks toward the other player, which stands still, until the distance is less than `distance` tiles.
 pub(crate) async fn approach(player: &mut Player, other: &mut Player, distance: f32) {
     let goal = other.id();
     let way = |player: &Player| {

@@ -129,7 +129,7 @@ impl Pair {
         if read != message.len() || server.poll_event().is_some() {
             return None;
         }
-        // The acknowledgement is delayed.
+        // The acknowledgement is sent after a delay, so advance the time.
         *now = *now + Duration::from_millis(20);
         server.handle_timeout(*now);
         ticks.acknowledge = self::ticks(|| {

@@ -50,7 +50,7 @@ async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
     let Some(sessions) = arguments.get::<u32>("sessions") else { player.run().await };
     let mut played = 0;
     while played < sessions {
-        // The test ends the earlier sessions itself.
+        // The test ends all sessions but the last.
         let is_last = played + 1 == sessions;
         let frames = arguments.get("frames").filter(|_| is_last).unwrap_or(u32::MAX);
         if let Some((report, end)) = player.session(frames).await {

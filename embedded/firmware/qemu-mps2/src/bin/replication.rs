@@ -134,7 +134,7 @@ fn send(connection: &Connection<'_, Plugins>, client: &mut Client) {
             message::Delivery::Reliable => Delivery::RELIABLE_ORDERED,
             message::Delivery::Unreliable => Delivery::UNRELIABLE,
         };
-        // Actions are repeated, so a message that cannot be queued is dropped.
+        // The client repeats actions, so a message that cannot be queued is dropped.
         let _ = connection.try_send(message.get(..=length).unwrap_or_default(), delivery);
     }
 }
@@ -169,8 +169,8 @@ fn own(handle: &Handle<'_, Plugins>, key: PluginKey, client: &Client) -> Option<
     })
 }
 
-/// The number of objects that should be in sight according to the seed, and how many of them are missing or in another
-/// place.
+/// The number of objects that should be in sight according to the seed, and the number of these that are missing or
+/// displaced.
 #[derive(Clone, Copy)]
 struct Seen {
     objects: u32,

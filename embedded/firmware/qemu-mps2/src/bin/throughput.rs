@@ -18,7 +18,7 @@ use rakwire_qemu_mps2::exit;
 use static_cell::ConstStaticCell;
 
 const HOST: [u8; 4] = [10, 0, 2, 2];
-/// The length of a message in bytes, such that a datagram fits exactly one.
+/// The length of a message in bytes. A datagram holds exactly one such message.
 const MESSAGE: usize = 1_000;
 /// Time limit for an echo, after which it counts as lost.
 const ECHO_TIMEOUT: Duration = Duration::from_millis(500);

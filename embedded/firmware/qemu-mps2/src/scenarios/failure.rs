@@ -1,4 +1,4 @@
-//! The ways in which a scenario can fail.
+//! The reasons why a scenario fails.
 
 use rakwire::raknet::DisconnectReason;
 use rakwire_embassy::raknet::{ConnectError, Connection};

@@ -148,7 +148,8 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Makes round trips until the server or the network fails, and continues after it has recovered, without a reset.
+    /// Makes round trips until the server or the network fails, and reconnects without a reset of the board once both
+    /// work again.
     async fn restart(&self) -> Result<(), Failure> {
         let mut composer = Composer::take();
         let sessions: u32 = self.arguments.get("sessions").unwrap_or(2);

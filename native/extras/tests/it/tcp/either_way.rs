@@ -36,10 +36,10 @@ async fn a_client_falls_back_to_tcp_without_udp() {
     let (_silent, over_tcp) = without_udp().await;
     let (udp, tcp) = (over_udp.local_addr(), over_tcp.local_addr());
     let client = async {
-        let connection = either::connect(udp).await.expect("a place");
+        let connection = either::connect(udp).await.expect("a free slot");
         assert!(matches!(connection, Connection::Udp(_)));
         is_echoed(&connection).await;
-        let connection = either::connect(tcp).await.expect("a place");
+        let connection = either::connect(tcp).await.expect("a free slot");
         assert!(matches!(connection, Connection::Tcp(_)));
         is_echoed(&connection).await;
     };

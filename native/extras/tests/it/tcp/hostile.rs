@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::{ORDERED, soon, with_socket};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_header_with_an_excessive_length_ends_the_connection() {
+async fn a_header_with_an_excessive_length_closes_the_connection() {
     let options = Options::server(1);
     let claimed = options.max_message + 1;
     let (_server, connection, mut socket) = with_socket(options).await;
@@ -63,7 +63,10 @@ async fn a_flood_of_empty_messages_does_not_fill_the_memory() {
     });
     let receive = async {
         for read in 0..COUNT {
-            assert!(connection.stats().messages_received <= read + 1_001, "more than the queue holds");
+            assert!(
+                connection.stats().messages_received <= read + 1_001,
+                "more messages than the queue holds"
+            );
             assert!(connection.recv().await.expect("open").bytes.is_empty());
         }
     };

@@ -1,4 +1,4 @@
-//! Limits of queues, slots and times.
+//! Limits of queues and slots, and timeouts.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -53,7 +53,7 @@ async fn a_peer_that_does_not_read_blocks_the_sender() {
         }
     };
     soon(receive).await;
-    // The message of the dropped future was not sent.
+    // The message of the dropped send future was not sent.
     here.send(b"last", ORDERED).await.expect("open");
     assert_eq!(soon(there.recv()).await.expect("open").bytes, b"last");
 }
@@ -107,7 +107,7 @@ async fn incoming_connections_are_limited_and_their_slots_reused() {
     let accepted = soon(server.accept()).await.expect("open");
     soon(accepted.closed()).await;
     drop(accepted);
-    until("a place is free", || server.stats().incoming != 2).await;
+    until("a slot is free", || server.stats().incoming != 2).await;
     let fourth = client.connect(address).await.expect("open");
     fourth.send(b"here", ORDERED).await.expect("open");
     for _ in [&second, &fourth] {
@@ -116,7 +116,7 @@ async fn incoming_connections_are_limited_and_their_slots_reused() {
     assert_eq!(server.try_accept().err(), Some(TryAcceptError::Empty));
 }
 
-/// A client that sends nothing, or part of a message, loses its slot, unless the server has sent it a message.
+/// The time limit for the first message does not apply once the server has sent the client a message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_without_a_message_loses_its_slot() {
     let mut options = Options::server(5);
@@ -138,13 +138,13 @@ async fn a_client_without_a_message_loses_its_slot() {
     }
     for (mut silent, accepted) in others {
         assert_eq!(soon(accepted.closed()).await, DisconnectReason::NoFirstMessage);
-        // A reset because of unread bytes is up to the system, and not tested here.
+        // Whether the system resets the connection because of unread bytes is not tested here.
         let _ = soon(silent.read_to_end(&mut Vec::new())).await;
     }
     // The time limits of the first clients expired earlier.
     assert_eq!((listening.closed_reason(), talked.closed_reason()), (None, None));
     talked.send(b"still here", ORDERED).await.expect("open");
-    until("the places are free", || server.stats().incoming == 2).await;
+    until("the slots are free", || server.stats().incoming == 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

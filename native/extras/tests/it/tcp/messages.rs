@@ -1,4 +1,4 @@
-//! Messages arrive complete, in order, both ways, and with the same methods as over UDP.
+//! Messages over TCP arrive complete and in order in both directions, through the same methods as over UDP.
 
 use rakwire_extras::tcp::{self, DisconnectReason, Framing, Options, SendError};
 use rakwire_native::endpoint::TryRecvError;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::{ORDERED, Pair, soon, with_socket};
 use crate::support::until;
 
-/// Lengths around those at which buffers and headers change.
+/// Lengths around the sizes of buffers and length fields.
 const LENGTHS: [usize; 12] = [1, 2, 3, 255, 256, 16_380, 16_384, 65_535, 65_536, 65_537, 200_000, 1 << 20];
 
 fn message(number: usize) -> Vec<u8> {
@@ -95,7 +95,7 @@ async fn sent_messages_arrive_before_the_disconnect() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_handle_closes_the_connection() {
+async fn dropping_the_last_handle_closes_the_connection() {
     let Pair { here, there, client, .. } = Pair::open(&Options::server(1)).await;
     let other = here.clone();
     drop((here, client));
@@ -157,7 +157,7 @@ async fn an_unframed_stream_carries_plain_bytes_in_both_directions() {
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Remote));
 }
 
-/// Connections that are closed, full or excluded do not get the message.
+/// Connections that are closed, full or excluded do not receive the message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broadcast_reaches_all_open_connections_but_one() {
     let server = tcp::Endpoint::bind("127.0.0.1:0", Options::server(4)).await.expect("a free port");

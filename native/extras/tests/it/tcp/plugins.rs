@@ -14,17 +14,17 @@ const QUESTION: [u8; 2] = [0x85, 1];
 const ANSWER: [u8; 2] = [0x85, 2];
 const ANSWERED: [u8; 2] = [0x90, 1];
 
-/// A plugin that sends questions, answers those it receives, and passes each answer to the application.
+/// A plugin that sends questions, answers received questions, and passes received answers to the application.
 #[derive(Debug, Default)]
 struct Questions {
     unasked: usize,
-    /// Bytes after each question.
+    /// Number of bytes after each question.
     padding: usize,
     unanswered: usize,
     unannounced: VecDeque<ConnectionId>,
     /// The earliest time of the next question.
     not_before: Option<Instant>,
-    /// Messages of the application that begin with this byte are dropped.
+    /// The first byte of the application messages that the plugin drops.
     refused: Option<u8>,
     connected: Vec<(std::net::SocketAddr, Guid, Side)>,
     ended: Vec<DisconnectReason>,
@@ -120,7 +120,7 @@ impl Plugin<RakNet> for Questions {
 type Attached = PluginConnection<Questions>;
 
 fn attached(connection: &Connection, side: Side, plugin: Questions) -> Attached {
-    PluginConnection::new(connection.clone(), side, plugin).expect("it has messages")
+    PluginConnection::new(connection.clone(), side, plugin).expect("the connection has message framing")
 }
 
 /// Receives until the peer closes the connection, and counts the messages of the plugin.
@@ -158,7 +158,7 @@ async fn plugin_messages_and_application_messages_are_separated() {
     assert_eq!(client.with(|plugin| plugin.ended.clone()), [DisconnectReason::Local]);
 }
 
-/// Messages that a plugin cannot send stay in the plugin until the send queue has space.
+/// Messages that a plugin cannot send stay queued in the plugin until the send queue has space.
 #[tokio::test]
 async fn a_blocked_plugin_sends_when_the_queue_has_space() {
     let mut options = Options::server(1);
@@ -206,14 +206,15 @@ impl Plugin<RakNet> for Full {
     }
 }
 
-/// A flood of received messages does not call a blocked plugin once per message.
+/// The number of calls to a blocked plugin does not depend on the number of received messages.
 #[tokio::test]
 async fn a_blocked_plugin_is_polled_at_intervals() {
     let mut options = Options::server(1);
     (options.send_queue, options.receive_queue) = (100_000, 100_000);
     let Pair { here, there, .. } = Pair::open(&options).await;
     let start = std::time::Instant::now();
-    let full = PluginConnection::new(here, Side::Client, Full { asked: 0 }).expect("it has messages");
+    let full = PluginConnection::new(here, Side::Client, Full { asked: 0 })
+        .expect("the connection has message framing");
     let flood = async {
         for _ in 0..1_000 {
             there.send(&QUESTION, ORDERED).await.expect("open");
@@ -223,11 +224,11 @@ async fn a_blocked_plugin_is_polled_at_intervals() {
     let (message, ()) = soon(async { tokio::join!(full.recv(), flood) }).await;
     let asked = full.with(|plugin| plugin.asked);
     assert_eq!(message.expect("open").bytes, b"\x86");
-    // The plugin is called every 5 ms, however long the messages took.
-    assert!(asked <= 1 + start.elapsed().as_millis() / 5, "{asked} times");
+    // The plugin is called at most once every 5 ms.
+    assert!(asked <= 1 + start.elapsed().as_millis() / 5, "the plugin was called {asked} times");
 }
 
-/// Only messages for another connection, or for no connection, are lost.
+/// Only messages for another connection, or for no connection, are dropped.
 #[tokio::test]
 async fn messages_queued_behind_a_misaddressed_one_arrive() {
     let Pair { here, there: _there, .. } = Pair::open(&Options::server(1)).await;
@@ -236,7 +237,7 @@ async fn messages_queued_behind_a_misaddressed_one_arrive() {
     assert_eq!(soon(client.recv()).await.expect("open").bytes, ANSWERED);
 }
 
-/// The plugin runs without received messages, whether or not the application changes it.
+/// The plugin's deadline is met without received messages, and whether or not the application changes the plugin.
 #[tokio::test]
 async fn a_plugin_runs_at_its_deadline() {
     let Pair { here, there, .. } = Pair::open(&Options::server(1)).await;

@@ -67,7 +67,7 @@ async fn an_untrusted_server_is_refused() {
         let failure = soon(client.connect_with(server.local_addr(), &connect)).await.err();
         assert!(matches!(failure, Some(ConnectError::Failed(ConnectFailure::Tls(_)))), "{failure:?}");
     }
-    until("both are counted", || server.stats().handshakes_failed >= 2).await;
+    until("both failed handshakes are counted", || server.stats().handshakes_failed >= 2).await;
     assert_eq!(server.try_accept().err(), Some(rakwire_extras::tcp::TryAcceptError::Empty));
 }
 
@@ -84,7 +84,7 @@ async fn a_client_without_a_handshake_loses_its_slot() {
     // The bytes that rustls sends to a client without TLS, and a reset by the system, are not tested here.
     let _ = soon(plain.read_to_end(&mut bytes)).await;
     assert_eq!(soon(silent.read_to_end(&mut bytes)).await.expect("closed"), 0);
-    until("the places are free", || server.stats().incoming == 0).await;
+    until("the slots are free", || server.stats().incoming == 0).await;
     assert_eq!(server.stats().handshakes_failed, 2);
 }
 

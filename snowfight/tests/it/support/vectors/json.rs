@@ -1,4 +1,4 @@
-//! Reads fields of JSON, or returns an error.
+//! Accessors for JSON fields that return an error if the field is missing or has the wrong type.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(super) fn list(value: &Value) -> Result<&[Value], String> {
     value.as_array().map(Vec::as_slice).ok_or_else(|| format!("{value} is no list"))
 }
 
-/// Returns the only name of an object and its value, or the name alone if it is a text.
+/// Returns the only name of an object and its value; for a string, returns the string as the name.
 pub(super) fn variant(value: &Value) -> Result<(&str, &Value), String> {
     if let Some(name) = value.as_str() {
         return Ok((name, &Value::Null));

@@ -1,4 +1,4 @@
-//! Whole messages: built from the named fields, packed and unpacked.
+//! Checks whole messages: builds them from the recorded fields, packs and unpacks them.
 
 use std::fmt::Debug;
 
@@ -25,7 +25,7 @@ pub(super) fn check(entry: &Value) -> Held {
     same("bits", used, bits)
 }
 
-/// Checks a message of a recorded session; its datagrams show whether it is reliable.
+/// Checks a message of a recorded session. Its first datagram shows whether the message is reliable.
 pub(super) fn check_payload(entry: &Value) -> Held {
     let payload = bytes(text(entry, "payload_hex")?)?;
     let datagram = entry["hex"][0].as_str().ok_or("no datagrams")?;
@@ -37,7 +37,7 @@ pub(super) fn check_payload(entry: &Value) -> Held {
     with_message(entry, &payload, delivery).map(drop)
 }
 
-/// Builds the message, and compares its packed form with the expected bytes; returns its length in bits.
+/// Packs the recorded fields and compares the result with `expected`; returns the length in bits.
 fn with_message(entry: &Value, expected: &[u8], delivery: Delivery) -> Result<usize, String> {
     let value = &entry["value"];
     match text(entry, "type")? {
@@ -69,7 +69,7 @@ where
     let mut reader = Reader::new(expected);
     let read = T::unpack(&mut reader).map_err(words)?;
     same("bits read", reader.position(), used)?;
-    // Values cannot be compared directly, because a NaN is not equal to itself.
+    // Compare the debug output, because a NaN is not equal to itself.
     same("value", format!("{read:?}"), format!("{message:?}"))?;
     let mut buffer = vec![0; expected.len() + 64];
     same("bytes", hex(rakwire::codec::rabbit::pack(&read, &mut buffer).map_err(words)?), hex(expected))?;

@@ -1,4 +1,4 @@
-//! Checks a file of Game Protocol vectors: a list of entries, each with a category, a name, and the recorded data.
+//! Checks a file of Game Protocol vectors: a list of entries, each with a category, a name and recorded data.
 
 mod json;
 mod message;
@@ -8,7 +8,7 @@ mod value;
 
 use serde_json::Value;
 
-/// The results of the vectors of a file.
+/// The results for the vectors of a file.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Tally {
     pub(crate) failures: Vec<String>,
 }
 
-/// The result of a vector: it passes, or the reason why not.
+/// The result for a vector; the error is the reason why it fails.
 type Held = Result<(), String>;
 
 /// Checks every entry of a file.
@@ -52,7 +52,7 @@ fn check_entry(entries: &[Value], entry: &Value) -> Held {
     }
 }
 
-/// Fails unless both are the same.
+/// Returns an error unless the values are equal.
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Held {
     if found == expected { Ok(()) } else { Err(format!("{what} {found:?} instead of {expected:?}")) }
 }

@@ -1,4 +1,4 @@
-//! Single values: packed to the recorded bits, unpacked to the recorded value.
+//! Checks single values: packing gives the recorded bits, and unpacking gives the recorded value.
 
 use rakwire::codec::rabbit::{Error, ErrorKind, Reader, Writer, unpack};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::json::{bytes, hex, list, number, text};
 use super::value::Type;
 use super::{Held, same};
 
-/// The recorded writer takes numbers of 32 bits and clamps larger ones.
+/// The implementation that wrote the vectors packs raw numbers of at most 32 bits, and clamps larger ones.
 const RECORDED_WIDTH: u32 = 32;
 
 pub(super) fn check(entry: &Value) -> Held {
@@ -78,12 +78,13 @@ pub(super) fn check_decoding(entry: &Value) -> Held {
     }
 }
 
-/// Returns true if the error corresponds to the recorded text.
+/// Returns true if the error corresponds to the recorded error text.
 fn is_meant(error: Error, words: &str) -> bool {
     if let ErrorKind::UnknownVariant { index, .. } = error.kind {
         return words == format!("unknown variant index: {index}");
     }
-    // The recorded decoder reads the existing elements before it fails at the missing ones.
+    // The implementation that wrote the vectors reads the existing elements first, and fails at the first missing
+    // one.
     let ends = matches!(error.kind, ErrorKind::EndOfInput | ErrorKind::TooMany { .. });
     (ends && words == "unexpected eof")
         || (error.kind == ErrorKind::BadUtf8 && words.to_lowercase().contains("utf"))

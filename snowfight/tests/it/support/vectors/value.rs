@@ -1,21 +1,21 @@
-//! Rabbit's types by name, and their values in the format of the file.
+//! The Rabbit types that vectors name, and their values in JSON.
 //!
-//! Numbers are decimal text, floats the hex of their bits, and everything else plain JSON.
+//! Integers are decimal strings, floats are the hexadecimal form of their bits, and everything else is plain JSON.
 
 use rakwire::codec::rabbit::{Error, ErrorKind, Pack, Reader, Unpack, Writer};
 use serde_json::{Value, json};
 
 use super::json::list;
 
-/// A type named by a vector.
+/// A type that a vector names.
 #[derive(Debug, PartialEq)]
 pub(super) enum Type {
-    /// A type without parts.
+    /// A type without type parameters.
     Plain(Plain),
     Option(Box<Self>),
     Vec(Box<Self>),
     Tuple(Vec<Self>),
-    /// Variants without fields.
+    /// An enum of this many variants without fields.
     Enum(u32),
 }
 
@@ -110,7 +110,7 @@ impl Type {
         })
     }
 
-    /// Formats a value like Rust's `Debug`.
+    /// Formats a value like Rust's `Debug` output.
     pub(super) fn show(&self, value: &Value) -> String {
         let all = |values: &Value, show: &dyn Fn(usize, &Value) -> String| {
             let values = values.as_array().into_iter().flatten().enumerate();
@@ -129,7 +129,7 @@ impl Type {
     }
 }
 
-/// Splits a tuple at the commas that are not nested.
+/// Splits the elements of a tuple at the commas outside nested types.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
     for (at, character) in text.char_indices() {
@@ -149,7 +149,7 @@ fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns the number of bits of the largest index.
+/// Returns the number of bits for the largest variant index.
 fn index_bits(count: u32) -> u32 {
     u32::BITS - (count - 1).leading_zeros()
 }
@@ -158,7 +158,7 @@ fn done(result: Result<(), Error>) -> Result<(), String> {
     result.map_err(|error| error.to_string())
 }
 
-/// Returns the bits of a float from their hex.
+/// Returns the bits of a float from their hexadecimal form.
 pub(super) fn bits<T: TryFrom<u64>>(value: &Value) -> Result<T, String> {
     let bits = value.as_str().and_then(|hex| u64::from_str_radix(hex, 16).ok());
     bits.and_then(|bits| T::try_from(bits).ok()).ok_or_else(|| format!("{value} are not the bits of a float"))
