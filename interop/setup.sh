@@ -72,8 +72,8 @@ build_tokio_raknet() {
     build_rust tokio-raknet
 }
 
-# Creates a virtual environment with the program: `build_venv PEER SCRIPT "PACKAGE..." [BUILT]`. By default packages
-# must be prebuilt; with `:none:` they may be built from source.
+# Creates a virtual environment and a program that runs a script in it: `build_venv PEER SCRIPT "PACKAGE..." [BUILT]`.
+# BUILT is passed to pip's `--only-binary`; with `:none:`, packages may be built from source.
 build_venv() {
     local peer=$1 script=$2 packages=$3 built=${4:-:all:} python="" candidate venv=$out/$1/venv
     # The wheel `raknet` exists for CPython 3.9 to 3.12.
@@ -119,22 +119,22 @@ EOF
     chmod +x "$bin/npm-peer"
 }
 
-# Small RakNet libraries of PyPI; two of them are available as source only.
+# Small RakNet libraries of PyPI, of which two are available only as source.
 build_pypi() {
     build_venv pypi peer.py "$pypi_version" :none:
 }
 
-# The baseline of the relay benchmarks, which is not a RakNet either.
+# websockify, the baseline of the relay benchmarks. It is not a RakNet implementation.
 build_websockify() {
     build_venv websockify run.py "$websockify_version"
 }
 
-# A second implementation of our secure connections: not a foreign peer, but built and run like one.
+# The second implementation of our secure connections: not a foreign peer, but built and run like the peers.
 build_secure() {
     build_venv secure client.py "$secure_version"
 }
 
-# Everything that a peer is built from: its version, our sources and this script.
+# Prints everything that determines the build of a peer: its version, our sources and this script.
 stamp() {
     echo "$2"
     cd "$here"

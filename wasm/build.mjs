@@ -6,15 +6,14 @@
 // `--server FOLDER` builds a WebAssembly with peers that also accept connections, for measurements.
 //
 // `--development` takes seconds: all entries share one large, unoptimised WebAssembly, and types are not checked.
-// Further arguments go to cargo, for crates of pages that are built along. `--check` fails after such a build.
+// Further arguments are passed to cargo, to build the crates of pages in the same run. `--check` fails if pkg/ contains
+// a development build.
 //
-// pkg/NAME.wasm, NAME.js  the WebAssembly of an entry, also as a text in a module
-// pkg/NAME-exports.d.ts   the types of its exports, as wasm-bindgen declares them
-// pkg/worker*.js          the script of the worker, as a file and as a text in a module
-// pkg/voice-worklet*.js   the same for the audio worklet of voice
-// pkg/DEVELOPMENT         marks a development build
-// dist/                   the output of tsc for ts/
-// dist/node/              the entries for Node: each is its entry with the additions for Node
+// pkg/NAME.wasm, NAME.js  the WebAssembly of an entry, also as a text in a module pkg/NAME-exports.d.ts   the types of
+// its exports, as wasm-bindgen declares them pkg/worker*.js          the script of the worker, as a file and as a text
+// in a module pkg/voice-worklet*.js   the same for the audio worklet of voice pkg/DEVELOPMENT         marks a
+// development build dist/                   the output of tsc for ts/ dist/node/              the entries for Node:
+// each is its entry with the additions for Node
 
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -31,7 +30,7 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const TARGET = "wasm32-unknown-unknown";
 /** The features of the crate for each WebAssembly. */
 const ENTRIES = { "rakwire": "npm", "raknet": "npm-raknet", "game-protocol": "npm-game-protocol", "secure": "npm-secure", "server": "npm-raknet-server" };
-/** All features, and the standard library, because extra crates use it. */
+/** All features, and `std`, because the crates of pages need the standard library. */
 const DEVELOPMENT_FEATURES = ["npm", "npm-secure", "npm-raknet-server", "std"].map((feature) => `rakwire-wasm/${feature}`).join(",");
 const DEVELOPMENT_MARK = join(HERE, "pkg/DEVELOPMENT");
 /** The WebAssembly features that rustc may use. All supported browsers have them. */
@@ -40,7 +39,7 @@ const OPTIMISE = [
   ...["-Oz", "--converge", "--strip-debug", "--strip-producers", "--strip-target-features"],
   ...WASM_FEATURES.map((feature) => `--enable-${feature}`),
 ];
-/** The modules that run in their own threads, and the names of their scripts. */
+/** The modules that run in their own threads, each with the name of its script. */
 const SCRIPTS = [["worker/script.js", "worker"], ["voice/worklet.js", "voice-worklet"]];
 const BIN = join(HERE, "node_modules/.bin");
 
@@ -82,8 +81,8 @@ function targetDirectory() {
 }
 
 /**
- * Returns the output of wasm-bindgen in a folder that `make` fills: the WebAssembly, and the types of its exports. Only
- * numbers cross the boundary to JavaScript, so the generated JavaScript is not needed.
+ * Returns the WebAssembly and the types of its exports, from the output of wasm-bindgen in a folder that `make` fills.
+ * Only numbers cross the boundary to JavaScript, so the generated JavaScript is not needed.
  */
 async function bound(make) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-build-"));
@@ -100,12 +99,11 @@ async function bound(make) {
  * Compiles the WebAssembly of an entry with wasm-pack, without wasm-opt, and returns it with the types of its exports.
  */
 async function compile(npm, entry, features) {
-  // Each entry has its own folder, because cargo gives the WebAssembly of all of them the same name and checks
-  // freshness by it.
+  // Each entry has its own target folder, because cargo gives the WebAssembly of all entries the same name.
   const target = join(npm, entry);
   const other = Object.keys(ENTRIES).find((entry) => existsSync(join(npm, entry)));
   if (!existsSync(target) && other !== undefined) {
-    // The dependencies are the same for several entries.
+    // Copies the target folder of another entry, because most dependencies of the entries are equal.
     await run("cp", "-Rp", join(npm, other), target);
     const own = readdirSync(target, { recursive: true }).filter((name) => /^rakwire[-_]wasm/.test(basename(name)));
     own.forEach((name) => rmSync(join(target, name), { recursive: true, force: true }));
@@ -115,7 +113,7 @@ async function compile(npm, entry, features) {
   return bound((folder) => runWith({ CARGO_TARGET_DIR: target }, "wasm-pack", ...build, "--out-dir", folder, HERE, "--", ...chosen));
 }
 
-/** Optimises the WebAssembly with wasm-opt, which is slow, so the result is cached. */
+/** Optimises the WebAssembly with wasm-opt, and caches the result because wasm-opt is slow. */
 async function optimise(npm, entry, input, file) {
   const { version } = JSON.parse(readFileSync(join(HERE, "node_modules/binaryen/package.json"), "utf8"));
   const hash = createHash("sha256").update(JSON.stringify([version, OPTIMISE])).update(input).digest("hex");
@@ -160,7 +158,7 @@ async function buildDevelopmentWasm(more) {
   const built = join(targetDirectory(), TARGET, "debug", "rakwire_wasm.wasm");
   const { wasm, types } = await bound((folder) => run("wasm-bindgen", built, "--out-dir", folder, "--out-name", "rakwire", "--target", "web"));
   writeFileSync(file(first, ".wasm"), wasm);
-  // It contains the classes of all entries.
+  // The development WebAssembly contains the classes of all entries.
   Object.keys(ENTRIES).forEach((entry) => writeFileSync(file(entry, "-exports.d.ts"), types));
   writePacked(file(first, ""), 1);
   for (const entry of others) {
@@ -185,8 +183,8 @@ async function buildScript(module, name) {
 }
 
 /**
- * Typed arrays have a type parameter since TypeScript 5.7. The return type of `slice` expresses the same without naming
- * it.
+ * Replaces types such as `Uint8Array<ArrayBuffer>`, which TypeScript before 5.7 rejects, by the return type of `slice`,
+ * which is the same type in later versions.
  */
 function widen(file) {
   const text = readFileSync(file, "utf8");
@@ -200,7 +198,7 @@ function writeNodeEntries() {
   modules.forEach((name) => write(join(HERE, "dist/node", name), `import "./platform.js";\n\nexport * from "../${name}";\n`));
 }
 
-/** `more` are additional options of tsc. */
+/** Compiles ts/ to dist/. `more` are additional options of tsc. */
 async function buildTypeScript(...more) {
   rmSync(join(HERE, "dist"), { recursive: true, force: true });
   // tsc needs the types of modules that are generated from its own output.

@@ -8,7 +8,7 @@ import { build } from "esbuild";
 const PACKAGE = fileURLToPath(new URL(".", import.meta.url));
 const USE = "globalThis.page = ";
 
-/** A module for each entry that uses the function to open a connection. */
+/** The source of a page for each entry, which imports the function that opens a connection. */
 export const OWN_CLIENTS = {
   "rakwire": `import { connect } from "rakwire/dist/index.js"; ${USE} connect;`,
   "rakwire/raknet": `import { connect } from "rakwire/dist/raknet.js"; ${USE} connect;`,
@@ -16,7 +16,7 @@ export const OWN_CLIENTS = {
   "rakwire/secure": `import { connect } from "rakwire/dist/secure.js"; ${USE} connect;`,
 };
 
-/** The same, and clients of other libraries. */
+/** {@link OWN_CLIENTS}, and the sources of pages that use other libraries. */
 export const CLIENTS = {
   ...OWN_CLIENTS,
   "@geckos.io/client": `import { geckos } from "@geckos.io/client"; ${USE} geckos;`,
@@ -24,9 +24,9 @@ export const CLIENTS = {
   "a plain WebSocket": `${USE} (url) => new WebSocket(url);`,
 };
 
-/** Returns the size of such a module with all its imports, in bytes with gzip. */
+/** Returns the size of a page's source bundled with all its imports, in bytes after gzip. */
 export async function loadedBytes(statement) {
-  // The other libraries are installed next to the bundlers.
+  // The other libraries are installed in tests/bundlers.
   const stdin = { contents: statement, resolveDir: `${PACKAGE}tests/bundlers`, sourcefile: "page.js" };
   const options = { stdin, bundle: true, minify: true, format: "esm", target: "es2022", write: false, logLevel: "error", alias: { rakwire: PACKAGE } };
   const { outputFiles } = await build(options);

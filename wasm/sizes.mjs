@@ -1,7 +1,9 @@
-// Prints the size of each entry of the built package as JSON: the WebAssembly, and the glue, which is all JavaScript of
-// the entry in one minified file; both in bytes after gzip at its highest level. Then prints the parts of the glue of
-// the smallest entry, minified and before compression, and the download size of a page; with `--others` also those of
-// other libraries, which are among the packages of tests/bundlers.
+// Prints sizes of the built package as JSON:
+//
+// - each entry: the WebAssembly, and the glue, which is all JavaScript of the entry in one minified file; both in bytes
+//   after gzip at its highest level
+// - the parts of the glue of the smallest entry, minified and before compression
+// - the download size of a page; with `--others` also with other libraries, which tests/bundlers installs
 
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -33,7 +35,7 @@ const ENTRIES = {
   "./codec": ["codec/index"],
 };
 
-/** The parts of the glue of this entry, by module. Each module counts for the first part that names it. */
+/** The entry whose glue is divided into {@link PARTS}. */
 const SMALLEST = "game-protocol";
 const PARTS = {
   "data channels": /^transport\/webrtc$/,
@@ -66,7 +68,7 @@ async function bundleOf(module, plugins) {
 
 const bundle = async (module, plugins) => (await bundleOf(module, plugins)).contents;
 
-/** Returns the bytes of each of `PARTS`. */
+/** Returns the size of each of `PARTS` in bytes. */
 async function partsOf(module) {
   const parts = Object.fromEntries(Object.keys(PARTS).map((part) => [part, 0]));
   const { inputs } = await bundleOf(module, [withoutWasm]);

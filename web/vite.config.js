@@ -4,7 +4,7 @@ export default defineConfig({
   base: "./",
   build: {
     target: "es2022",
-    // Most of it is PixiJS.
+    // PixiJS alone exceeds Vite's default limit for a chunk.
     chunkSizeWarningLimit: 1_000,
     rollupOptions: { input: { game: "index.html", echo: "echo.html", overhead: "overhead.html", servers: "servers.html" } },
   },

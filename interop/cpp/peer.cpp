@@ -36,7 +36,8 @@ struct Options {
     // Seconds before the last message.
     double pause = 0;
     bool timed = false;
-    // RakNet's own security: of a server its key, of a client the key that it trusts, 64 times this byte; any if negative.
+    // RakNet's own security. A key is 64 times the byte `key`: the server's own key, or the key that the client trusts.
+    // A client with a negative `key` trusts any.
     bool secure = false;
     int key = -1;
 };
@@ -115,7 +116,7 @@ void fill(std::vector<char> &message, uint32_t sequence) {
     for (size_t i = 5; i < message.size(); i++) message[i] = (char)(31 * sequence + 7 * i + 13 * (i >> 8));
 }
 
-// RakNet has no blocking receive. Poll fast while messages flow, slowly otherwise.
+// RakNet has no blocking receive, so this polls fast while messages flow, and slowly otherwise.
 class Idle {
     Clock::time_point last = Clock::now();
 public:
@@ -156,7 +157,7 @@ const char *failure(unsigned char id) {
     }
 }
 
-// Prints the outcome of a connection that a server has dialled: one line.
+// Prints one line with the outcome of a connection attempt of the server, or with its incoming connection.
 void tell(const Packet *p) {
     const char *what = p->data[0] == ID_CONNECTION_REQUEST_ACCEPTED ? "accepted"
         : p->data[0] == ID_NEW_INCOMING_CONNECTION ? "incoming" : failure(p->data[0]);
@@ -190,7 +191,7 @@ int serve(const Options &o) {
             char *colon = std::strrchr(line, ':');
             if (!colon) continue;
             *colon = 0;
-            // From the socket of the server, as peers do that dial each other.
+            // Connects from the server's own port, like peers that connect to each other at the same time.
             if (peer->Connect(line, (unsigned short)std::atoi(colon + 1), nullptr, 0) != CONNECTION_ATTEMPT_STARTED)
                 std::printf("refused\n"), std::fflush(stdout);
         }
@@ -208,7 +209,7 @@ int serve(const Options &o) {
     }
 }
 
-// Checks echoes: their content, their order and that none repeats.
+// Checks the content and the order of echoes, and that there are no duplicates.
 class Echoes {
     const Options &o;
     std::vector<bool> seen;
@@ -232,7 +233,7 @@ public:
         last = Clock::now();
     }
     bool silent(int milliseconds) const { return Clock::now() - last > std::chrono::milliseconds(milliseconds); }
-    // Lost messages count as answered, or the window would stay closed.
+    // Counts lost messages as answered, because the window would otherwise stay closed.
     void give_up_lost(long sent) {
         if (may_lose(o.reliability) && answered < sent && silent(300)) answered = sent, last = Clock::now();
     }
@@ -283,7 +284,8 @@ int client(const Options &o) {
                 idle.wait();
                 echoes.give_up_lost(sent);
             }
-            // Counts unanswered messages: without an order the newest echo does not tell.
+            // The window limits the unanswered messages. They are counted, because the newest echo does not imply
+            // earlier ones if messages are unordered.
             while (connected && sent < o.count && sent - (may_lose(o.reliability) ? echoes.answered : echoes.count) < o.window) {
                 if (sent + 1 == o.count && o.pause > 0)
                     std::this_thread::sleep_for(std::chrono::duration<double>(o.pause));
@@ -292,7 +294,7 @@ int client(const Options &o) {
             }
         }
         double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-        // Returns as soon as the other side knows.
+        // Returns as soon as the remote peer has acknowledged the disconnection.
         peer->Shutdown(10000);
         std::printf("{\"connected\":true,\"echoed\":%ld,\"bytes\":%ld,\"seconds\":%.6f}\n", echoes.count, echoes.count * o.size, seconds);
         return 0;
@@ -331,8 +333,8 @@ int ping(const Options &o) {
 
 constexpr int BENCH_PROTOCOL = 11;
 
-// The next message of the application. RakNet has no blocking receive: poll often where round trips are measured,
-// and rarely elsewhere, so that its threads get the core.
+// The interval at which the next message is polled, because RakNet has no blocking receive. Short where round trips are
+// measured, and long elsewhere, so that RakNet's threads get the core.
 int poll_interval_us = 100;
 
 Packet *next(RakPeerInterface *peer) {
@@ -415,7 +417,7 @@ int client_role(Options o) {
 
 int role(const Options &o) {
     if ((size_t)o.size < HEADER) usage();
-    // Without this a short sleep takes about 60 microseconds longer.
+    // Without this call, a short sleep takes about 60 microseconds longer.
     prctl(PR_SET_TIMERSLACK, 1000);
     if (o.mode == "echo" || o.mode == "pingpong") poll_interval_us = 10;
     try {
@@ -433,6 +435,6 @@ int main(int argc, char **argv) {
     if (o.mode == "server") return serve(o);
     int code = o.mode == "client" ? client(o) : o.mode == "ping" ? ping(o) : role(o);
     std::fflush(stdout);
-    // Not through the destructors: RakNet's threads may still use its globals.
+    // Skips the destructors, because RakNet's threads may still use its globals.
     _exit(code);
 }

@@ -29,7 +29,7 @@ constexpr unsigned MAX_CONNECTIONS = 16;
     std::exit(2);
 }
 
-// Lines of standard input. The plugins belong to the thread that receives, so another one reads.
+// Lines of standard input, which a separate thread reads: the plugins may only be used by the thread that receives.
 class Input {
     std::mutex mutex;
     std::vector<std::string> lines;
@@ -50,7 +50,7 @@ public:
     }
 };
 
-// The functions that others call and signal: a number in the bit stream, or two.
+// The functions that peers call and signal. Each reads one number from the bit stream, or two.
 unsigned number(BitStream *arguments) {
     unsigned value = 0;
     arguments->Read(value);
@@ -89,7 +89,7 @@ class Peer {
         return text;
     }
 
-    // Calls and signals go to everybody, a question to one of them.
+    // Calls and signals are sent to all peers, a blocking call to one of them.
     void remote_call(const std::string &verb, const char *name, unsigned a, unsigned b) {
         BitStream arguments;
         arguments.Write(a);

@@ -79,7 +79,7 @@ template <class Base> struct Listening : Base {
     }
 };
 
-// The progress of a long message, which the class reports like a message.
+// Returns true for a progress report of a long message, which the class delivers like a message.
 bool is_progress(const Packet *p) {
     return p->length == sizeof(MessageID) + 3 * sizeof(unsigned) + 65536 && p->data[0] == ID_DOWNLOAD_PROGRESS;
 }
@@ -163,6 +163,6 @@ int main(int argc, char **argv) {
     if (o.mode == "server") code = o.stream ? serve<TCPInterface>(o) : serve<PacketizedTCP>(o);
     else code = o.stream ? client<TCPInterface>(o) : client<PacketizedTCP>(o);
     std::fflush(stdout);
-    // The threads of RakNet may outlive it.
+    // Skips the destructors, because RakNet's threads may still be running.
     _exit(code);
 }

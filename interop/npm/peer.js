@@ -14,7 +14,7 @@ while (rest.length > 0) {
   if (!(name in options) || rest.length === 0) usage(`unknown: --${name}`);
   options[name] = rest.shift();
 }
-// Each library speaks its own protocol version, whatever `--protocol` says.
+// `--protocol` is ignored, because each library supports only one protocol version.
 const RELIABILITIES = ["unreliable", "unreliable-sequenced", "reliable", "reliable-ordered", "reliable-sequenced"];
 const reliability = RELIABILITIES.indexOf(options.reliability);
 if (reliability < 0) usage(`unknown: --reliability ${options.reliability}`);
@@ -25,7 +25,7 @@ function usage(problem) {
   process.exit(2);
 }
 
-/** The end of standard input ends the program, as does a failure inside a library. */
+/** The server exits when its standard input closes. The program also exits when a library fails. */
 process.stdin.on("end", () => role === "server" && process.exit(0)).resume();
 process.on("uncaughtException", (error) => fail(`uncaught: ${error.message}`));
 process.on("unhandledRejection", (error) => fail(`unhandled: ${error}`));
@@ -37,7 +37,7 @@ function fail(error) {
 }
 let isConnected = false;
 
-/** Returns a port that was free a moment ago, because not every library reports its port. */
+/** Returns a port that was just free, because not every library reports the port that it uses. */
 async function freePort() {
   if (options.port !== "0") return Number(options.port);
   const socket = createSocket("udp4");
@@ -64,7 +64,7 @@ const servers = {
     setInterval(() => {}, 1_000);
   },
   async "@jsprismarine/raknet"(port) {
-    // The package's main file listens on a port by itself.
+    // Loads single files, because the package's main file immediately listens on a port.
     const Listener = require("@jsprismarine/raknet/listener.js");
     const Packet = require("@jsprismarine/raknet/protocol/encapsulated_packet.js");
     const listener = new Listener();
@@ -106,7 +106,7 @@ const servers = {
   },
 };
 
-/** Open a connection, and return functions that send, receive and close. */
+/** For each library, a function that opens a connection and returns functions that send, receive and close. */
 const clients = {
   async "jsp-raknet"(host, port) {
     const { Client } = require("jsp-raknet");

@@ -78,7 +78,7 @@ async def ping_pybedrock(host, port, timeout):
 
 
 def end_with_input():
-    """The end of standard input ends the program."""
+    """Exits when standard input closes."""
     sys.stdin.read()
     os._exit(0)
 
@@ -93,7 +93,7 @@ def main():
     parser.add_argument("--library", required=True)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=10)
-    # Each library speaks its own protocol version and sends in its own way, whatever the rest says.
+    # These options are ignored: each library supports only one protocol version, and determines how it sends.
     for name in ("protocol", "reliability", "count", "size", "window", "pause"):
         parser.add_argument("--" + name)
     arguments = parser.parse_args()

@@ -41,7 +41,7 @@ class Messages:
 
 
 class Idle:
-    """RakNet has no blocking receive. Polls fast while messages flow, and slowly otherwise."""
+    """Polls fast while messages flow, and slowly otherwise, because RakNet has no blocking receive."""
 
     def __init__(self):
         self.busy()
@@ -70,7 +70,7 @@ def send(peer, data, reliability, address):
 
 
 class Echoes:
-    """Checks echoes: their content, their order and that none repeats."""
+    """Checks the content and the order of echoes, and that there are no duplicates."""
 
     def __init__(self, options, state):
         self.options = options
@@ -105,7 +105,7 @@ class Echoes:
         return time.monotonic() - self.last > seconds
 
     def unanswered(self, sent):
-        # Lost messages count as answered, or the window would stay closed.
+        # Counts lost messages as answered, because the window would otherwise stay closed.
         if self.may_lose and self.answered < sent and self.silent(0.3):
             self.answered = sent
             self.last = time.monotonic()
@@ -177,7 +177,7 @@ def exchange(peer, options, state):
                 echoes.take(data)
         while server and sent < options.count and echoes.unanswered(sent) < options.window:
             if sent + 1 == options.count:
-                # RakNet's own threads keep the connection.
+                # RakNet's threads keep the connection alive.
                 time.sleep(options.pause)
             send(peer, echoes.messages.get(sent), options.reliability, server)
             sent += 1

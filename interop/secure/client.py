@@ -1,8 +1,9 @@
 """The client's side of RakNet's secure connections, written from docs/secure.md alone, with the library `cryptography`.
 
-    client.py vectors FILE               checks a file of vectors: what it would send, and what it makes of what the server sends
-    client.py connect HOST:PORT KEY      connects to a server with this public key, as it prints it, sends messages, and expects
-                                         each of them back; with `--identity` it shows a key of its own
+    client.py vectors FILE               checks a file of vectors: the bytes that a client sends, and its reading of the
+                                         server's bytes
+    client.py connect HOST:PORT KEY      connects to a server with this public key, as printed by the server, and checks the
+                                         echoes of its messages; with `--identity` it presents a key of its own
 """
 
 import argparse
@@ -26,7 +27,7 @@ PATTERNS = {1: b"Noise_NK_25519_ChaChaPoly_BLAKE2s", 2: b"Noise_XK_25519_ChaChaP
 
 
 class Refused(Exception):
-    """The server sent data that this client does not accept."""
+    """Raised when the server sends data that this client does not accept."""
 
 
 def blake2s(*parts):
@@ -109,7 +110,7 @@ def split_address(text):
 
 
 def raknet_address(text):
-    """Addresses in the encoding of docs/raknet.md."""
+    """Encodes an address as in docs/raknet.md."""
     ip, port = split_address(text)
     if ip.version == 4:
         return b"\x04" + bytes(byte ^ 0xFF for byte in ip.packed) + struct.pack(">H", port)
@@ -139,7 +140,7 @@ def closest(expected, low, bits):
 
 
 class Datagrams:
-    """Seals what the client sends, and opens what the server sends."""
+    """Encrypts the datagrams of the client, and decrypts those of the server."""
 
     def __init__(self, to_server, to_client):
         self.to_server, self.to_client = Direction(to_server), Direction(to_client)
@@ -175,7 +176,7 @@ class Client:
         self.trusted, self.static, self.identity_data = trusted, static, identity_data
 
     def challenge(self, key_field, ephemeral, said):
-        """Returns the challenge that answers the key of reply 1. `said` is the plaintext that both sent."""
+        """Returns the challenge that answers the key of reply 1. `said` is the plaintext that both peers sent."""
         if key_field[3:8] != SUITE:
             raise Refused("another suite")
         self.server = key_field[8:40]
@@ -201,7 +202,7 @@ class Client:
         return header + self.ephemeral.public + self.noise.encrypt(payload)
 
     def accept(self, answer, client_address, mtu):
-        """Reads the answer of reply 2, with this address and MTU in plaintext: proof, identity and datagrams."""
+        """Reads the answer in reply 2, whose plaintext contains this address and MTU: proof, identity and datagrams."""
         noise, theirs = self.noise, answer[:32]
         noise.mix_hash(theirs)
         noise.mix_key(self.ephemeral.dh(theirs))
@@ -240,7 +241,7 @@ def seal_token(entry):
 
 
 def connect_token(entry):
-    """Returns the credentials that a backend gives to a client, without its text."""
+    """Returns the contents of the connect token that a backend gives to a client, without the text encoding."""
     servers = [(bytes.fromhex(server["key"]), server["name"].encode()) for server in entry["servers"]]
     sealed = bytes.fromhex(entry["sealed"])
     named = (key + bytes((len(name),)) + name for key, name in servers)
@@ -302,7 +303,7 @@ class Checker:
                 self.refused(f"{what}, again", datagrams.open, sealed)
 
     def challenge(self, entry):
-        """Computes the challenge for a server with this key. A key that was changed on the way yields another challenge."""
+        """Computes the challenge for a server with this key. A key modified in transit yields another challenge."""
         value = {key: bytes.fromhex(text) for key, text in entry.items() if isinstance(text, str) and is_hex(text)}
         said = {key: value[key] for key in ("server_guid", "client_guid", "cookie")}
         said |= {key: entry[key] for key in ("server_address", "mtu", "version", "number")}
@@ -357,7 +358,7 @@ LONGEST_WAIT = 60
 
 
 class Connection:
-    """A RakNet client with the minimum for an echo: it repeats unacknowledged messages, and splits none."""
+    """A minimal RakNet client for echoes: it retransmits unacknowledged messages, and does not split messages."""
 
     def __init__(self, server, client):
         self.server, self.client = server, client
@@ -438,7 +439,7 @@ class Connection:
         raise Refused(f"no message {first:02x} in time")
 
     def fresh(self, rest):
-        """Returns the new messages of a datagram: the server repeats those that are acknowledged late."""
+        """Returns the messages of a datagram, without duplicates of messages that were acknowledged late."""
         fresh = []
         for number, message in capsules(rest):
             if number is None or number not in self.received:

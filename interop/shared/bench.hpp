@@ -17,9 +17,9 @@ namespace bench {
 
 using Clock = std::chrono::steady_clock;
 
-// Bytes of the id, the number and the time of sending.
+// The length in bytes of the id, the number and the send time.
 constexpr size_t HEADER = 13;
-// The confirmation of the receiver that it has every message.
+// The receiver's confirmation that every message has arrived.
 const char DONE[] = "\xFE" "done";
 
 inline uint64_t nanos() {

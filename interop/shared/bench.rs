@@ -29,7 +29,7 @@ pub trait BenchConnection: Send + Sync + 'static {
     fn recv(&mut self) -> impl Future<Output = Result<Self::Message, String>> + Send;
 }
 
-/// Selects whether messages carry the time at which they were passed to `send`.
+/// Specifies if messages carry the time at which they were passed to `send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timestamps {
     Off,
@@ -112,7 +112,7 @@ pub async fn wait_for_line() -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a role until it is complete, or until a line or the end of standard input.
+/// Runs a role until it is complete, or until standard input has a line or closes.
 pub async fn until_stdin_line(role: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     tokio::select! {
         result = role => result,
@@ -180,7 +180,7 @@ pub fn echo(mut connection: impl BenchConnection) -> impl Future<Output = ()> {
     }
 }
 
-/// Receives all messages, confirms the last one, prints the result and waits.
+/// Receives all messages, confirms the last one, prints the result, and waits until standard input closes.
 pub async fn sink(mut connection: impl BenchConnection, traffic: Traffic) -> Result<(), String> {
     let mut nanos =
         Vec::with_capacity(if traffic.timestamps == Timestamps::On { traffic.count as usize } else { 0 });
@@ -199,10 +199,10 @@ pub async fn sink(mut connection: impl BenchConnection, traffic: Traffic) -> Res
     std::future::pending().await
 }
 
-/// Runs a client role: prints `connected`, waits for a line, sends, prints the result and waits for the end of the
-/// input.
+/// Runs a client role: prints `connected`, waits for a line, sends the messages, prints the result, and waits until
+/// standard input closes.
 ///
-/// It runs as a task, because most runtimes poll for events before they continue the future of `block_on`.
+/// The role runs as a task, because most runtimes poll for events before they continue the future of `block_on`.
 pub async fn client(connection: impl BenchConnection, role: Role) -> Result<(), String> {
     tokio::spawn(play(connection, role)).await.map_err(|error| error.to_string())?
 }
@@ -219,7 +219,7 @@ async fn play(mut connection: impl BenchConnection, role: Role) -> Result<(), St
 }
 
 async fn blast(connection: &mut impl BenchConnection, traffic: Traffic) -> Result<(), String> {
-    // Not zero, so that its memory is written before the clock starts.
+    // Filled with a value other than zero, so that the memory is allocated before the clock starts.
     let mut message = vec![ID; traffic.size];
     let began = Instant::now();
     for number in 0..traffic.count.saturating_sub(1) {

@@ -1,4 +1,4 @@
-//! Our endpoint as a peer of the interop runner. `runner/README.md` describes the variables.
+//! The rakwire endpoint as a peer of the interop runner. `runner/README.md` describes the environment variables.
 
 use std::env;
 use std::error::Error;
@@ -46,7 +46,7 @@ fn message(number: u32, size: usize) -> Vec<u8> {
     message
 }
 
-/// Sends every message back until standard input ends.
+/// Echoes every message until standard input closes.
 async fn serve(address: SocketAddr) -> Result<(), Failure> {
     let endpoint = Endpoint::bind(address, Options::server(64)?).await?;
     endpoint.set_advertisement(ADVERTISEMENT)?;
@@ -100,7 +100,7 @@ async fn exchange(connection: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Dials a server, and pings it or exchanges messages with it.
+/// Pings a server, or connects to it and exchanges messages, depending on the case.
 async fn dial(address: SocketAddr) -> Result<(), Failure> {
     let mut options = Options::client()?;
     options.config.protocol_version = variable("PROTOCOL")?;
@@ -133,6 +133,6 @@ async fn main() {
     if let Err(error) = &result {
         eprintln!("rakwire-peer: {error}");
     }
-    // Not by returning: a thread still reads standard input.
+    // Exits explicitly, because a thread still reads standard input.
     std::process::exit(i32::from(result.is_err()))
 }

@@ -1,19 +1,19 @@
-// Measures the time to connect to a relay, each time with a new browser profile. Prints one line of JSON.
-// `cargo xtask bench transports` runs it behind a path with latency.
+// Measures the time to connect to a relay, each time with a new browser profile. Prints one line of JSON. `cargo xtask
+// bench transports` runs it over a simulated path with latency.
 //
-// Usage: connect.mjs RELAY TRANSPORT RUNS [PORT]. PORT replaces the announced UDP port of the relay, as if UDP were
-// blocked.
+// Usage: connect.mjs RELAY TRANSPORT RUNS [PORT]. PORT replaces the UDP port in the relay's announcement, to simulate a
+// network that blocks UDP.
 
 import { withBrowser } from "./pages.mjs";
 
-/** Runs in the page. */
+/** Runs in the page: connects once and measures the time. */
 async function measure([url, transport]) {
   const { connect } = await import("/dist/index.js");
   const began = performance.now();
   const connection = await connect(url, { target: "game", protocol: "raknet", timeoutMs: 60_000, transport });
   const took = performance.now() - began;
   const by = connection.transport;
-  // Frees its slot at the game server, which would otherwise wait for a timeout.
+  // Frees the slot at the game server, which would otherwise keep the connection until its timeout.
   await connection.close();
   return { ms: took, transport: by };
 }

@@ -1,8 +1,10 @@
 // The goals for the figures of `cargo xtask bench npm`.
 
-/** The longest median time to send and receive a message of 100 bytes, in microseconds. */
+/** The maximum median time to send and receive a message of 100 bytes, in microseconds. */
 const MOST_MESSAGE_US = 2;
-/** The p99 with a worker while the page is blocked, as a fraction of the p99 without one. */
+/**
+ * The maximum p99 round-trip time with a worker while the page is blocked, as a fraction of the p99 without a worker.
+ */
 const MOST_OF_PAGE = 1 / 3;
 
 /** Returns each goal with its name, the measured value, and true if it is met. */

@@ -1,11 +1,11 @@
-// Measures how long after leaving a page its server notices, in milliseconds. Usage:
-// `node bench/leave.mjs [RUNS [TRANSPORTS [BROWSERS [KINDS]]]]`; by default, 20 runs of each transport in Chromium and
-// Firefox, with a relay that knows the protocol (`raknet`) and one that does not (`raw`). Set RAKWIRE_BIN and
-// RAKWIRE_RELAY_BIN as for the tests.
+// Measures the time in milliseconds from leaving a page until its server notices. Usage: `node bench/leave.mjs [RUNS
+// [TRANSPORTS [BROWSERS [KINDS]]]]`; by default, 20 runs of each transport in Chromium and Firefox, with a relay that
+// knows the protocol (`raknet`) and one that does not (`raw`). Set RAKWIRE_BIN and RAKWIRE_RELAY_BIN as for the tests.
 //
-// Each row is a combination of navigation, transport and mode: the number of runs in which the player disconnected, the
-// number of them below half a second, the longest time, and the total duration. The rows of a dev server, in Chromium
-// with a relay that knows the protocol, need the packages of tests/bundlers, and measure from saving a script.
+// Each row of the output is a combination of navigation, transport and mode. Its columns are the number of runs in
+// which the player disconnected, the number of runs in which this took less than half a second, the longest time, and
+// the total duration. The rows of a dev server measure from saving a script. They need the packages of tests/bundlers,
+// and run in Chromium with a relay that knows the protocol.
 //
 // Exits with 1 and the names of rows in which a player did not disconnect within half a second. Rows of Firefox with a
 // relay that does not know the protocol are exempt, because Firefox drops the last datagrams of some pages.

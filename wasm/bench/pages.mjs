@@ -10,7 +10,7 @@ import { serve } from "../tests/bundlers/serve.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** Calls `use` with a browser and the URL of the page, and removes both afterwards. */
+/** Calls `use` with a browser and the URL of the page. Closes the browser and removes the page afterwards. */
 export async function withBrowser(use) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-bench-"));
   for (const part of ["dist", "pkg"]) {

@@ -78,7 +78,7 @@ async function messageCost(page, protocol) {
         }
         exchange();
         times.push(((performance.now() - before) * 1_000) / BATCH);
-        // Pacing delays the rest a little, which is not a cost of the message.
+        // Pacing delays the last messages. This delay is not a cost of a message.
         for (const end = performance.now() + 1_000; received < (round + 1) * BATCH && performance.now() < end; ) {
           exchange();
         }
@@ -117,9 +117,9 @@ function instrument() {
 }
 
 /**
- * Returns round-trip times of a connection while the page is blocked for 50 ms of every 100 ms. `connection` are those
- * of echoes measured in the thread of the connection, `application` the same measured in the page, and `smoothed` is
- * the value of `stats()`, which includes the acknowledgement delay of the server.
+ * Returns round-trip times of a connection while the page is blocked for 50 ms of every 100 ms. `connection` holds the
+ * round-trip times of echoes measured in the thread of the connection, and `application` those measured in the page.
+ * `smoothed` is the value of `stats()`, which includes the acknowledgement delay of the server.
  */
 async function roundTrips(page, relay, protocol, inWorker) {
   return page.evaluate(

@@ -1,9 +1,9 @@
 // Measures one transport of the package in Chromium: round trips of small messages, and the throughput up and down.
-// Prints one line of JSON. `cargo xtask bench transports` runs it behind a path with latency and loss.
+// Prints one line of JSON. `cargo xtask bench transports` runs it over a simulated path with latency and loss.
 
 import { withBrowser } from "./pages.mjs";
 
-/** The interval at which a game sends. */
+/** The interval in milliseconds at which a game sends. */
 const TICK_MS = 1_000 / 60;
 
 /** Runs in a page before each measurement: connects, and stores shared values in `globalThis`. */
@@ -15,7 +15,7 @@ async function open([url, options]) {
     Session.prototype.onCarrier = () => undefined;
   }
   globalThis.connection = await connect(url, { target: "game", protocol: "raknet", timeoutMs: 60_000, silenceTimeoutMs: 60_000, ...settings });
-  // The game server uses the same numbers.
+  // Must equal the kinds of the game server.
   globalThis.kinds = { ECHO: 0, COUNT: 1, TELL: 2, DOWNLOAD: 3 };
   globalThis.sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
   globalThis.message = (length, kind, ...more) => {
@@ -50,7 +50,7 @@ async function roundTrips([milliseconds, tickMs]) {
 /** Runs in the page: measures the throughput from the page to the game server. */
 async function upload([milliseconds]) {
   let [isOver, asks] = [false, false];
-  // It uses all available room, so it also sends the queries.
+  // This loop fills the send memory. It therefore also sends the queries, which would otherwise fail with `queue-full`.
   const sending = (async () => {
     while (!isOver) {
       await connection.ready({ length: 1_200 });
@@ -67,7 +67,7 @@ async function upload([milliseconds]) {
     asks = true;
     return [await told, performance.now()];
   };
-  // Excludes the start of congestion control.
+  // Excludes slow start from the measurement.
   await sleep(milliseconds / 2);
   const before = await counted();
   await sleep(milliseconds);
@@ -98,8 +98,8 @@ async function download([milliseconds]) {
 }
 
 /**
- * Runs one measurement with its own page and connection. Otherwise data buffered by the previous connection, which may
- * be megabytes and take a minute, would come first.
+ * Runs one measurement with its own page and connection. On a shared connection, it would first have to wait for the
+ * data that the previous measurement buffered, which may be megabytes and take a minute.
  */
 async function measured(browser, url, opening, measure, time) {
   const context = await browser.newContext();

@@ -146,7 +146,7 @@ pub async fn play_in_little_memory(url: String, target: String) -> Result<String
     Ok(format!("{}; {}", String::from_utf8_lossy(&pong.data), refusal.unwrap_or_default()))
 }
 
-/// Sends a short message and the longest one of the Game Protocol to an echo server, and checks the echoes.
+/// Sends a short message and a message of the maximum length to an echo server of the Game Protocol. Checks the echoes.
 ///
 /// # Errors
 /// If connecting or a check fails.
@@ -173,7 +173,8 @@ pub async fn play_game_protocol(
     Ok("echoed 5 and 129024 bytes".to_owned())
 }
 
-/// Greets each connection, and again on request. The answers are its own messages.
+/// A plugin that sends a greeting on each new connection, and again when `is_due` is set. It receives the echoes of its
+/// greetings.
 #[derive(Default)]
 struct Greeter {
     connection: Option<ConnectionId>,
@@ -206,7 +207,8 @@ impl Plugin<RakNet> for Greeter {
     }
 }
 
-/// Runs a plugin that talks to an echo server. The program receives only its own messages.
+/// Runs a plugin that exchanges messages with an echo server. The application does not receive the messages of the
+/// plugin.
 ///
 /// # Errors
 /// If connecting or a check fails.
@@ -267,7 +269,7 @@ pub async fn open(
 /// Pings a server.
 ///
 /// # Errors
-/// If it does not answer.
+/// If the server does not answer.
 #[wasm_bindgen]
 pub async fn ping(url: String, target: String) -> Result<String, JsError> {
     let pong = web::ping(&url, &target, web::PingScope::Any, Duration::from_secs(10)).await?;
@@ -306,7 +308,7 @@ impl Open {
     /// Sends a message on both connections.
     ///
     /// # Errors
-    /// If a connection has ended, or has no room.
+    /// If a connection is closed, or its send memory is full.
     pub fn send(&self) -> Result<(), JsError> {
         self.raknet.send(b"\xFEhello", Delivery::RELIABLE_ORDERED)?;
         self.game.send(b"hello", game_protocol::Reliability::Reliable)?;
@@ -316,7 +318,7 @@ impl Open {
     /// Waits for this many echoes on both connections.
     ///
     /// # Errors
-    /// If a connection has ended.
+    /// If a connection is closed.
     pub async fn receive(&self, count: u32) -> Result<(), JsError> {
         for _ in 0..count {
             check_echo(&self.raknet, b"\xFEhello").await?;
@@ -331,19 +333,20 @@ impl Open {
         format!("{:?} {:?}", self.raknet.transport(), self.game.transport())
     }
 
-    /// Disconnects both, like a page that is done.
+    /// Closes both connections after their messages have arrived.
     pub async fn close(self) {
         self.raknet.disconnect().await;
         self.game.disconnect().await;
     }
 
-    /// Waits until the relay of both connections is shutting down; returns the remaining time of each in milliseconds.
+    /// Waits until the relay of both connections announces its shutdown. Returns the remaining time of each connection
+    /// in milliseconds.
     pub async fn draining(&self) -> Vec<f64> {
         let left = [self.raknet.draining().await, self.game.draining().await];
         left.map(|left| left.map_or(f64::NAN, |left| left.as_secs_f64() * 1_000.0)).to_vec()
     }
 
-    /// Waits until both connections have ended; returns the reasons.
+    /// Waits until both connections are closed; returns the reasons.
     pub async fn ended(&self) -> String {
         while self.raknet.recv().await.is_some() {}
         while self.game.recv().await.is_some() {}

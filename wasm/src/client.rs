@@ -20,9 +20,10 @@ use rakwire::endpoint::{
 #[cfg(any(feature = "npm-raknet", feature = "web"))]
 pub(crate) use self::raknet::RakNetSettings;
 
-/// A placeholder for the game server, because only the relay knows its address. From the range for documentation.
+/// A placeholder for the address of the game server, which only the relay knows. Taken from the documentation range
+/// 192.0.2.0/24 (RFC 5737).
 const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
-/// The table space of a peer for each block, in addition to its bytes.
+/// The bytes of a peer's tables per block, in addition to the block itself.
 const BLOCK_OVERHEAD: usize = 128;
 /// The memory of a connection: half of it for sent and half for received messages.
 ///
@@ -42,7 +43,8 @@ impl Memory {
     /// The default of the Game Protocol, about 2.5 MB: eight messages of the maximum length in each direction.
     pub const GAME_PROTOCOL: Self = Self { blocks: 4_096, block_size: 512 };
 
-    /// Returns true if the browser has this memory. If not, the allocator would abort the whole module.
+    /// Returns true if the browser can allocate this memory. Without this check, a failed allocation would abort the
+    /// whole module.
     pub(crate) fn is_available(self) -> bool {
         let Self { blocks, block_size } = self;
         let bytes = block_size.checked_add(BLOCK_OVERHEAD).and_then(|block| block.checked_mul(blocks));
@@ -50,7 +52,7 @@ impl Memory {
     }
 }
 
-/// The browser does not have the requested memory.
+/// The error if the browser cannot allocate the requested memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfMemory;
 
@@ -91,8 +93,8 @@ pub(crate) struct Client<P: Protocol, H = ()> {
     dial: Dial<P>,
 }
 
-/// Wraps the peer with the hook of a client if it can have one. Without the feature `web`, none of that code is in the
-/// WebAssembly.
+/// Wraps the peer with the hook of a client. Without the feature `web`, clients have no hooks, and the WebAssembly
+/// contains no code for them.
 #[cfg(feature = "web")]
 macro_rules! passing {
     ($client:expr) => {
@@ -140,7 +142,7 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
         Ok(())
     }
 
-    /// Returns true if a message of this length would be accepted now.
+    /// Returns `Ok` if a message of this length would be accepted now.
     pub(crate) fn can_send(&mut self, length: usize, delivery: P::Delivery) -> Result<(), SendError> {
         self.hooked.peer.can_send(self.id.ok_or(SendError::NotConnected)?, length, delivery)
     }
@@ -181,7 +183,7 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event<'_, P>> {
-        // The peer forgets them with the next event.
+        // The peer discards the addresses at the next event.
         if let (Some(id), true) = (self.id, self.internal_addresses.is_empty()) {
             self.internal_addresses = P::internal_addresses(&self.hooked.peer, id).collect();
         }
@@ -205,7 +207,7 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
         passing!(self).poll_timeout()
     }
 
-    /// Returns true if nothing more can arrive; events may still wait.
+    /// Returns true if the connection is closed. Events may still be queued.
     #[cfg(any(feature = "npm-raknet", feature = "npm-game-protocol"))]
     pub(crate) fn is_over(&self) -> bool {
         self.id.is_some_and(|id| {
@@ -215,7 +217,7 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
         })
     }
 
-    /// Returns the counters of the connection, zero while there is none, and of the whole peer.
+    /// Returns the counters of the connection and of the whole peer. Without a connection, its counters are zero.
     pub(crate) fn stats(&self) -> (P::ConnectionStats, &PeerStats<P::DropReason>) {
         let connection = self.id.and_then(|id| self.hooked.peer.connection_stats(id));
         (connection.unwrap_or_default(), self.hooked.peer.stats())

@@ -1,11 +1,11 @@
 //! RakNet and the Game Protocol in browsers, through a relay, in one of two ways:
 //!
-//! - Feature `web`, the default: the module `web` with `connect`, `send` and `recv` for games written in Rust. It exports
-//!   nothing to JavaScript. Feature `secure` adds secure connections of RakNet.
-//! - Feature `npm`, without the default features: the classes `RakNetPeer` and `GameProtocolPeer` for JavaScript. They do
-//!   no I/O; the TypeScript of the npm package `rakwire` owns sockets and timers. Features `npm-raknet` and
-//!   `npm-game-protocol`: one of them alone; `npm-secure`: RakNet alone, with secure connections; `npm-raknet-server`:
-//!   RakNet alone, with the class `RakNetServer`.
+//! - Feature `web`, the default: the module `web` with `connect`, `send` and `recv` for games written in Rust. It
+//!   exports nothing to JavaScript. Feature `secure` adds secure connections of RakNet.
+//! - Feature `npm`, without the default features: the classes `RakNetPeer` and `GameProtocolPeer` for JavaScript. They
+//!   do no I/O; the TypeScript of the npm package `rakwire` owns sockets and timers. The feature `npm-raknet` or
+//!   `npm-game-protocol` enables one class alone. `npm-secure` enables RakNet alone, with secure connections;
+//!   `npm-raknet-server` RakNet alone, with the class `RakNetServer`.
 //!
 //! With the feature `std`, which `web` enables, panics are handled by the standard library. The npm package is built
 //! without it.

@@ -1,14 +1,14 @@
-// Run by allocations.test.mjs in a separate Node without garbage collection. Prints the bytes of the heap
-// used by sending and receiving a message, and the part of the message itself.
+// Run by allocations.test.mjs in a separate Node process that never collects garbage. Prints the heap bytes allocated
+// by sending and receiving a message, and the heap bytes of the message object itself.
 
 import { PerformanceObserver } from "node:perf_hooks";
 
 import { openInMemory } from "./in-memory.mjs";
 
 const MESSAGE = new Uint8Array(100).fill(0xfe);
-/** Messages per datagram. The overhead of a datagram is the same for both numbers. */
+/** The numbers of messages per datagram that are compared. The difference excludes the overhead of the datagram. */
 const [FEW, MANY] = [1, 11];
-/** Long enough for the code to be optimised. */
+/** The number of warm-up steps after which the engine has optimised the code. */
 const WARM_UP = 6_000;
 const STEPS = 2_000;
 const OPTIONS = { reliability: "reliable" };
@@ -20,7 +20,7 @@ let received = 0;
 /** The last received message, kept so that the engine cannot optimise it away. */
 let last;
 
-/** Returns the bytes of the heap used by `work`. */
+/** Returns the number of heap bytes that `work` allocates. */
 function bytesOf(work) {
   globalThis.gc();
   collections.takeRecords();
@@ -28,12 +28,12 @@ function bytesOf(work) {
   work();
   const bytes = process.memoryUsage().heapUsed - before;
   if (collections.takeRecords().length > 0) {
-    throw new Error("the heap was collected meanwhile");
+    throw new Error("a garbage collection invalidated the measurement");
   }
   return bytes;
 }
 
-/** Sends `messages` in each of `steps` milliseconds, and waits for all. */
+/** Sends `messages` messages in each of `steps` milliseconds, and waits until all have arrived. */
 function exchange(messages, steps) {
   received = 0;
   for (let done = 0; done < steps; done++) {
@@ -51,10 +51,10 @@ function exchange(messages, steps) {
   }
 }
 
-/** Returns the minimum of several measurements, because the engine sometimes allocates for itself. */
+/** Returns the minimum of several measurements, because the engine sometimes allocates memory of its own. */
 const least = (measure) => Math.min(...Array.from({ length: 5 }, measure));
 
-/** Returns the bytes of the heap per message, for messages that share a datagram. */
+/** Returns the heap bytes per message, for messages that share a datagram. */
 function perMessage(onMessage) {
   accepted.onMessage = onMessage;
   step();
@@ -65,7 +65,7 @@ function perMessage(onMessage) {
   return (many - few) / (STEPS * (MANY - FEW));
 }
 
-/** Returns the bytes of the parts of a message. */
+/** Returns the heap bytes of a message object with its parts. */
 function ownBytes() {
   const make = () => {
     for (let made = 0; made < STEPS * MANY; made++) {

@@ -6,17 +6,17 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-/** More than all messages of a measurement use, so that nothing is collected. */
+/** A heap larger than all messages of a measurement, so that the engine collects nothing. */
 const HEAP = ["--min-semi-space-size=64", "--max-semi-space-size=64"];
-/** The message queue occasionally needs a longer array: less than the smallest object per message. */
+/** The bytes per message for the message queue, whose array occasionally grows. Less than the smallest object. */
 const MOST_BESIDE = 12;
 const SMALLEST_OBJECT = 16;
 
-test("sending and receiving allocates only the message", async () => {
+test("sending and receiving a message allocates only the message", async () => {
   const script = fileURLToPath(new URL("allocations.mjs", import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, ["--expose-gc", ...HEAP, script]);
   const { own, message, withAnother } = JSON.parse(stdout);
   assert.ok(own > 0, stdout);
-  assert.ok(message <= own + MOST_BESIDE, `${message} bytes for each message, whose own are ${own}`);
-  assert.ok(withAnother >= message + SMALLEST_OBJECT, `one object more is not seen: ${withAnother} bytes for each message, before ${message}`);
+  assert.ok(message <= own + MOST_BESIDE, `receiving a message allocates ${message} bytes, of which the message itself needs ${own}`);
+  assert.ok(withAnother >= message + SMALLEST_OBJECT, `the measurement does not detect an additional object: ${withAnother} bytes per message instead of ${message}`);
 });

@@ -1,5 +1,5 @@
-// Pages in Chromium on a machine that sleeps or loses its network: they resume their flow at a real relay, and the game
-// server only notices a pause.
+// Pages in Chromium on a machine that sleeps or loses its network. They resume their flow at a real relay, and stay
+// connected to the game server.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -33,7 +33,7 @@ async function connectPage(t, protocol) {
   }, { url: way.url, options: { timeoutMs: LIMIT_MS, ...protocol.options } });
   const send = () => page.evaluate((count) => globalThis.away.send(count), COUNT);
   const happens = (event) => page.waitForFunction((name) => globalThis.away.events.includes(name), event);
-  /** Checks that every message has returned once, and that the page has noticed one pause. */
+  /** Checks that every message was echoed exactly once, and that the connection was interrupted and resumed once. */
   const finish = async (count) => {
     await page.waitForFunction((least) => globalThis.away.received.length >= least, count);
     const code = await page.evaluate(async () => (await globalThis.away.close()).code);
@@ -53,7 +53,7 @@ for (const protocol of PROTOCOLS) {
     way.isOpen = false;
     way.cut();
     await happens("interrupted");
-    await until(() => way.refused > 0, "the page tries the way while it is cut");
+    await until(() => way.refused > 0, "the page tries to reconnect while the path is cut");
     await send();
     way.isOpen = true;
     await happens("resumed");
@@ -66,13 +66,13 @@ for (const protocol of PROTOCOLS) {
     const system = await browser.newBrowserCDPSession();
     const { processInfo } = await system.send("SystemInfo.getProcessInfo");
     const renderers = processInfo.filter(({ type }) => type === "renderer").map(({ id }) => id);
-    assert.ok(renderers.length > 0, "no process runs the page");
+    assert.ok(renderers.length > 0, "the browser lists no renderer process");
     const signal = (name) => renderers.forEach((id) => process.kill(id, name));
     await send();
     signal("SIGSTOP");
     // The state is the third field of the line, after the name in parentheses.
     const states = () => renderers.map((id) => readFileSync(`/proc/${id}/stat`, "utf8").replace(/^.*\) /s, "")[0]);
-    await until(() => states().every((state) => state === "T"), "the page stands still");
+    await until(() => states().every((state) => state === "T"), "the processes of the page are stopped");
     way.isOpen = false;
     way.cut();
     way.isOpen = true;

@@ -1,5 +1,5 @@
-// Disturbances of an open connection: a clock that jumps, a closed page, a malicious relay, a missing network. Each
-// causes a close event or an error with a code, or the connection continues.
+// Faults during an open connection: clock jumps, a closed page, a malicious relay, no network. The connection either
+// continues, or reports a close event or an error with a code.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -19,7 +19,7 @@ import { serve } from "./bundlers/serve.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
 import { LIMIT_MS, nextNumbers, numbered, pattern, program, startEcho, startRelay, until } from "./support.mjs";
 
-/** The options of connections in Node. */
+/** The default options of connections in Node. */
 const USUAL = { target: "game", webSocket: WebSocket, timeoutMs: LIMIT_MS };
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
@@ -38,7 +38,7 @@ async function startTalking(t, variable, ...args) {
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (said += chunk));
   const says = async (words) => {
-    const reported = until(() => words.test(said) || child.exitCode !== null, `it says ${words}`);
+    const reported = until(() => words.test(said) || child.exitCode !== null, `the program prints ${words}`);
     await reported.catch(({ message }) => assert.fail(`${message}; ${said}`));
     assert.match(said, words);
     return words.exec(said);
@@ -87,23 +87,23 @@ async function startHostileRelay(t, target, spoil) {
 }
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: an idle or busy connection continues after jumps of the clock`, async (t) => {
+  test(`${protocol.name}: clock jumps below the timeout do not close an idle or busy connection`, async (t) => {
     const jump = jumpingClock(t);
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address });
-    // This is more than the delay of a busy machine in addition to the jumps.
+    // Longer than the jumps plus the delays of a busy machine.
     const silenceTimeoutMs = 2 * LIMIT_MS;
     const connection = await connect(`ws://${relay.address}/ws`, { ...USUAL, silenceTimeoutMs, ...protocol.options });
-    // The Game Protocol times out a silent peer even if nothing is in transit.
+    // RakNet's timeout runs only while an acknowledgement is outstanding. The Game Protocol times out any silent peer.
     const isPatient = protocol.name === "RakNet";
     for (const ms of isPatient ? [3_000, 3_600_000] : [3_000]) {
-      await until(() => connection.stats().inFlight === 0, "all is acknowledged");
+      await until(() => connection.stats().inFlight === 0, "all messages are acknowledged");
       jump(ms);
       connection.send(numbered(1), { reliability: "reliable" });
       assert.deepEqual(await nextNumbers(connection, 1), [1]);
     }
     for (const number of [2, 3, 4]) connection.send(numbered(number), { reliability: "reliable" });
-    // The messages are sent, and their acknowledgements arrive after the jump.
+    // Sends the messages before the jump; their acknowledgements arrive after it.
     await Promise.resolve();
     jump(5_000);
     assert.deepEqual((await nextNumbers(connection, 3)).sort(), [2, 3, 4]);
@@ -131,7 +131,7 @@ for (const protocol of PROTOCOLS) {
     assert.throws(() => connection.send(numbered(1)), { code: "not-connected" });
   });
 
-  test(`${protocol.name}: closing a page during a transfer frees the relay and notifies the server`, { timeout: 300_000 }, async (t) => {
+  test(`${protocol.name}: closing a page during a transfer frees its slot at the relay, and the server drops the player`, { timeout: 300_000 }, async (t) => {
     const echo = await startTalking(t, "RAKWIRE_BIN", "echo", "--listen", "127.0.0.1:0", ...protocol.echo);
     const relay = await startTalking(t, "RAKWIRE_RELAY_BIN", "--listen", "127.0.0.1:0", "--allow-any-origin", "--target", `game=${echo.address}`);
     const page = await openPackage(t);
@@ -142,7 +142,7 @@ for (const protocol of PROTOCOLS) {
       await connection.receive();
     }, [`ws://${relay.address}/ws`, protocol.options]);
     await page.close();
-    // The player has timed out, because there was no disconnect.
+    // The closed page sent no disconnect, so the server reports the player as timed out.
     await echo.says(/disconnected/);
     relay.kill("SIGTERM");
     const [, clients, flows] = await relay.says(/ended: (\d+) clients of (\d+) flows/);
@@ -150,10 +150,10 @@ for (const protocol of PROTOCOLS) {
     assert.notEqual(flows, "0");
   });
 
-  test(`${protocol.name}: messages continue during a flood of invalid datagrams from a relay`, { timeout: 300_000 }, async (t) => {
+  test(`${protocol.name}: messages pass during a flood of invalid datagrams from a relay`, { timeout: 300_000 }, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
-    // Datagrams with the bytes of the protocol could close a connection or forge messages; this test only sends
-    // distinguishable ones.
+    // Datagrams that resemble the protocol's could close the connection or forge messages. This test sends only
+    // datagrams that the client can recognise as invalid.
     const first = protocol.name === "RakNet" ? 0x84 : 0x82;
     const nonsense = pattern(1_400);
     nonsense[0] = first;
@@ -177,8 +177,8 @@ for (const protocol of PROTOCOLS) {
     }
     const numbers = await nextNumbers(connection, 40);
     assert.deepEqual(numbers.sort((a, b) => a - b), Array.from({ length: 40 }, (_, number) => number));
-    // The notice of each datagram is replaced by the highest count.
-    await until(() => connection.stats().relayDrops.toClient.queueFull === 19, "the relay has reported all counts");
+    // Each datagram comes with a notice of drops, of which the client keeps the highest count.
+    await until(() => connection.stats().relayDrops.toClient.queueFull === 19, "the client has the highest drop count of the relay");
     const { drops, relayDrops } = connection.stats();
     assert.ok(Object.values(drops).reduce((sum, count) => sum + count, 0) > 100, JSON.stringify(drops));
     assert.ok(reported > 0);
@@ -187,11 +187,11 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("without a network, calls fail with a code, and work again when it is back", async (t) => {
+test("connecting without a network fails with a code, and succeeds once the network is back", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin");
   const page = await openPackage(t);
-  // The modules are loaded before, as in a page that was already open.
+  // The modules are loaded while the network still works, as in a page that was already open.
   await page.evaluate(() => Promise.all(["index", "slim"].map((name) => import(`/dist/${name}.js`))));
   const open = (name) => page.evaluate(async ([entry, url]) => {
     const { connect: from } = await import(`/dist/${entry}.js`);

@@ -1,6 +1,6 @@
-// Run by foreign.test.mjs in a network namespace. Creates another one with a relay and a C++ server, connected by a
-// virtual wire, and lets the browser given as argument play there by the bare address of the relay. Prints the title of
-// the page.
+// Run by foreign.test.mjs in a network namespace. Creates a second namespace with a relay and a C++ server, connected
+// by a virtual wire. Opens a page at the bare address of the relay in the browser given as argument, and prints its
+// title.
 
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
@@ -17,9 +17,9 @@ const context = { after: (stop) => stops.unshift(stop) };
 
 const ip = (...args) => execFileSync("ip", args, { stdio: ["ignore", "inherit", "inherit"] });
 
-/** Creates the other machine; returns the prefix of commands that run there. */
+/** Creates the second namespace; returns the prefix of commands that run in it. */
 function makeFar() {
-  // The machine exists as long as its standard input is open.
+  // The namespace exists until the standard input of this process closes.
   const keeper = spawn("unshare", ["--net", "sh", "-c", "echo ready; exec cat"], { stdio: ["pipe", "pipe", "inherit"] });
   context.after(() => keeper.stdin.end());
   return new Promise((resolve, reject) => {
@@ -42,7 +42,7 @@ function connect(pid, enter) {
   ["lo", "far"].forEach((device) => far("link", "set", device, "up"));
 }
 
-/** Starts a program on the other machine. */
+/** Starts a program in the second namespace. */
 function there(directory, name, enter, program) {
   const path = join(directory, name);
   writeFileSync(path, `#!/bin/sh\nexec ${enter.join(" ")} "${program}" "$@"\n`);
@@ -62,7 +62,8 @@ async function main([browser]) {
   const relay = await startRelay(context, { game: cpp.address }, "--listen", `${FAR}:0`, "--serve", site(context, "webrtc"), "--allow-any-origin");
   const play = () => BROWSERS[browser](`http://${relay.address}/`);
   const title = await play();
-  // Chromium cancels requests in progress when an interface appears, and it may notice these two late.
+  // Chromium cancels requests in progress when an interface appears, and it may notice the two interfaces of the wire
+  // late.
   return title.includes("Failed to fetch") ? play() : title;
 }
 

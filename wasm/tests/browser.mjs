@@ -11,14 +11,14 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-/** Browsers start slowly on a busy machine. */
+/** The time limit for starting a browser, which is slow on a busy machine. */
 const START_MS = 90_000;
 const ACTION_MS = 60_000;
 
 /** Flags for WebGL without a GPU. */
 export const SOFTWARE_WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"];
 
-/** Launches it; with the name of a display it is not headless and shows permission prompts there. */
+/** Launches headless Chromium. If `display` is given, shows the browser with its permission prompts on that display. */
 export function launch(moreFlags = [], display = undefined, ignoreDefaultArgs = undefined) {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
   const where = display === undefined ? ["--headless"] : [];
@@ -26,7 +26,7 @@ export function launch(moreFlags = [], display = undefined, ignoreDefaultArgs = 
   return chromium.launch({ executablePath, args: [...where, ...FLAGS, ...moreFlags], timeout: START_MS, ...options, ignoreDefaultArgs });
 }
 
-/** A page in a browser that is closed at the end of the test. */
+/** Opens a page in a browser that is closed at the end of the test. */
 export async function openPage(context, options, moreFlags) {
   const browser = await launch(moreFlags);
   context.after(() => browser.close());

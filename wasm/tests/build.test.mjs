@@ -1,4 +1,4 @@
-// The build is reproducible in any folder. Only the smallest WebAssembly is built twice, because that takes long.
+// The build is reproducible in any folder. Only the smallest WebAssembly is built twice, because building takes long.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -12,7 +12,7 @@ import { gunzipSync } from "node:zlib";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 const SOURCES = ["build.mjs", "package.json", "tsconfig.json", "ts", "pkg"];
-/** True for files that `--typescript` writes to `pkg`; it keeps the rest. */
+/** True for the files that `--typescript` writes to `pkg`; it keeps all other files. */
 const isScript = (file) => /^(worker|voice-worklet)\b/.test(basename(file));
 
 /** Returns the hash of each file that the build writes. */
@@ -30,7 +30,7 @@ function hashes(folder) {
 test("the same sources build the same package in another folder", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-build-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  // The output is not copied.
+  // Copies the sources without the output of an earlier build.
   const isSource = (file) => !(basename(dirname(file)) === "pkg" && isScript(file));
   SOURCES.forEach((name) => cpSync(join(PACKAGE, name), join(folder, name), { recursive: true, filter: isSource }));
   assert.deepEqual(readdirSync(join(folder, "pkg")).filter(isScript), []);
@@ -42,14 +42,12 @@ test("the same sources build the same package in another folder", (t) => {
   assert.equal(scripts.length, 6, `${scripts}`);
 });
 
-/**
- * The parts of the repository that cargo reads to build one crate, because every member of the workspace has to exist.
- */
+/** The parts of the repository that cargo reads to build one crate: cargo requires every member of the workspace. */
 const MANIFEST = execFileSync("cargo", ["locate-project", "--workspace", "--message-format", "plain"], { cwd: PACKAGE, encoding: "utf8" });
 const WORKSPACE = dirname(MANIFEST);
 const isCargos = (file) => !["target", "node_modules", "dist", "pkg"].includes(basename(file));
 
-test("the WebAssembly is the same in another folder", (t) => {
+test("the same sources build the same WebAssembly in another folder", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-workspace-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const manifest = readFileSync(join(WORKSPACE, "Cargo.toml"), "utf8");
@@ -65,7 +63,7 @@ test("the WebAssembly is the same in another folder", (t) => {
   assert.equal(hash(join(folder, "wasm")), hash(PACKAGE));
 });
 
-test("the WebAssembly in an entry equals the separate file", async () => {
+test("the WebAssembly embedded in an entry equals the separate file", async () => {
   for (const name of ["rakwire", "raknet", "game-protocol", "secure", "server"]) {
     const { default: packed } = await import(`../pkg/${name}.js`);
     assert.deepEqual(gunzipSync(Buffer.from(packed, "base64")), readFileSync(join(PACKAGE, "pkg", `${name}.wasm`)), name);

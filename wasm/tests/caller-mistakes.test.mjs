@@ -23,7 +23,7 @@ import { fails, startEcho, startRelay } from "./support.mjs";
 
 const URL = "ws://127.0.0.1:9/ws";
 
-test("unknown options are errors in every function", async () => {
+test("connect, listen, ping, discover and connections refuse unknown options", async () => {
   const unknown = fails("bad-option", /unknown option timeout; there are .*timeoutMs/);
   const options = { target: "game", timeout: 5_000 };
   await assert.rejects(async () => connect(URL, options), unknown);
@@ -36,7 +36,7 @@ test("unknown options are errors in every function", async () => {
   assert.throws(() => connections(() => connect(URL), { attempts: 3 }), fails("bad-option", /unknown option attempts; there are .*maxAttempts/));
 });
 
-test("unknown options are errors in every function of a connection and of a server", async () => {
+test("every method of a connection and of a server refuses unknown options", async () => {
   const { connection } = await openFake("raknet");
   const bytes = Uint8Array.of(0xfe);
   const refused = (known) => fails("bad-option", new RegExp(`unknown option wrong; there are .*${known}`));
@@ -60,7 +60,7 @@ test("unknown options are errors in every function of a connection and of a serv
   await server.close({ signal: undefined });
 });
 
-test("unknown options are errors in every function of a plugin", async () => {
+test("every function of a plugin refuses unknown options", async () => {
   const { connection } = await openFake("raknet");
   const refused = (known) => fails("bad-option", new RegExp(`unknown option wrong; there are .*${known}`));
   const wrong = { wrong: undefined };
@@ -82,7 +82,7 @@ test("unknown options are errors in every function of a plugin", async () => {
   assert.throws(() => createToken(wrong), refused("userId"));
 });
 
-test("the error of an address without a scheme shows it with one", async () => {
+test("the error for an address without a scheme shows the address with a scheme", async () => {
   for (const address of ["127.0.0.1:8080", "localhost:8080", "play.example.org:443/ws", "[::1]:8080"]) {
     await assert.rejects(async () => connect(address, { target: "game" }), (error) => {
       assert.ok(error.message.includes(`ws://${address}`), error.message);
@@ -92,7 +92,7 @@ test("the error of an address without a scheme shows it with one", async () => {
   }
 });
 
-test("the error of a URL with a user and a password mentions the token", async () => {
+test("the error for a URL with a user and a password names the option token", async () => {
   const refused = fails("bad-option", /the option token/);
   for (const address of ["ws://player@127.0.0.1:9/ws", "wss://player:secret@play.example.org/ws"]) {
     await assert.rejects(async () => connect(address, { target: "game" }), refused);
@@ -101,7 +101,7 @@ test("the error of a URL with a user and a password mentions the token", async (
 });
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a message with a transferred buffer has another error than an empty one`, async (t) => {
+  test(`${protocol.name}: a message with a detached buffer and an empty message fail with different codes`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open();
     const bytes = new Uint8Array(8).fill(0xfe);
@@ -123,7 +123,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("the error of a policy that forbids WebAssembly names the required directive", async (t) => {
+test("the error under a policy that forbids WebAssembly names the required directive", async (t) => {
   const policy = { "content-security-policy": "default-src 'self'; connect-src *" };
   const { page, url } = await openWith(t, { game: "127.0.0.1:9" }, policy);
   const { code, message } = await page.evaluate(async (address) => {

@@ -45,14 +45,14 @@ function reports(t) {
   return reported;
 }
 
-/** A client and a server of the schema. */
+/** Two connected peers with the schema: the caller, and the peer that serves its functions. */
 async function callPair(protocol, limits) {
   const pair = await openPair(protocol);
   const [client, server] = pair.map(({ connection }) => new RemoteCalls(connection, SCHEMA, limits));
   return { client, server, pair };
 }
 
-/** A peer that sends messages of the test and records the answers. */
+/** A peer that sends messages chosen by the test and records the answers. */
 async function hostile(limits) {
   const fake = await openFake("raknet");
   const calls = new RemoteCalls(fake.connection, SCHEMA, limits);
@@ -104,7 +104,7 @@ test("calls and signals have the fingerprints of the vectors", async () => {
   calls.detach();
 });
 
-test("calls and signals with other types do not run and are reported", async () => {
+test("calls and signals of a peer with other types do not run and are reported", async () => {
   const pair = await openPair("raknet");
   const [client, newer] = pair.map(({ connection }, at) => new RemoteCalls(connection, {
     functions: { add: { arguments: rabbit.tuple(rabbit.u32, at ? rabbit.u16 : rabbit.u32), answer: rabbit.u32 }, sum: { arguments: rabbit.u8, answer: at ? rabbit.i32 : rabbit.u32 }, same: { arguments: rabbit.bool, answer: rabbit.bool } },
@@ -164,7 +164,7 @@ test("game: both peers call each other over a real connection", async (t) => {
   const said = new Promise((resolve) => calls.connect("said", { isAllowed: anybody, handle: resolve }));
   calls.signal("said", "snow");
   assert.equal(await said, "snow");
-  // A call in progress fails with the closing of the connection.
+  // A call that is in progress when the connection closes fails.
   const call = calls.call("nobody", undefined, { timeoutMs: LIMIT_MS });
   await assert.rejects(call, fails("unknown-function", /no function/));
   const closing = connection.close();
@@ -193,7 +193,7 @@ test("a server in Rust answers and calls back with the same schema", async (t) =
   await connection.close();
 });
 
-/** The exports of the examples on the page. */
+/** Returns the exports of all examples in calls.md. */
 async function examples() {
   const page = readFileSync(new URL("calls.md", import.meta.url), "utf8");
   const modules = [...page.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => {
@@ -203,7 +203,7 @@ async function examples() {
   return Object.assign({}, ...await Promise.all(modules));
 }
 
-test("the examples of the page run", async (t) => {
+test("the examples in calls.md run", async (t) => {
   const { address } = await startPluginExample(t, "remote_calls_server");
   const { play, serve } = await examples();
   assert.deepEqual(await play(`udp://${address}`), [42, 1_000_000_000_000n]);
@@ -246,7 +246,7 @@ test("unregistered and forbidden functions are not called", async (t) => {
   assert.equal(reported.length, 1);
   assert.throws(() => server.register("add", add), fails("bad-option", /already has/));
   isMuted = false;
-  // A signal with the name of a function does not run the function.
+  // A signal whose name is that of a function does not run the function.
   client.signal("add", 1);
   unregister();
   await assert.rejects(client.call("add", [1, 2]), fails("unknown-function", /no function/));
@@ -255,7 +255,7 @@ test("unregistered and forbidden functions are not called", async (t) => {
   assert.deepEqual({ calls, refused, signals }, { calls: 2, refused: 4, signals: 1 });
 });
 
-test("a failing function reports its code or the error", async (t) => {
+test("a failing function sends its code to the caller, and any other error is reported locally", async (t) => {
   const reported = reports(t);
   const { client, server } = await callPair("raknet");
   server.register("add", { isAllowed: anybody, handle: ([code, later]) => (later ? Promise.reject(new FunctionError(code)) : new FunctionError(300)) });
@@ -268,7 +268,7 @@ test("a failing function reports its code or the error", async (t) => {
   assert.equal(reported.length, 2);
 });
 
-test("a call fails at its timeout, its signal or the closing of its connection", async () => {
+test("a call fails at its timeout, when its signal is aborted, and when its connection closes", async () => {
   const { client, server, pair } = await callPair("raknet");
   const signals = [];
   let finish;
@@ -298,7 +298,7 @@ test("a call fails at its timeout, its signal or the closing of its connection",
   assert.ok(signals.every(({ aborted }) => aborted));
 });
 
-test("a cancelled call that was not sent is skipped and the others stay in order", async () => {
+test("a call cancelled while queued is never sent, and the others keep their order", async () => {
   const { calls, peer, wake } = await hostile();
   const sent = [];
   peer.room = 0;
@@ -315,7 +315,7 @@ test("a cancelled call that was not sent is skipped and the others stay in order
   assert.deepEqual(sent, []);
   peer.room = Infinity;
   wake();
-  await until(() => sent.length === 3, "the waiting messages are sent");
+  await until(() => sent.length === 3, "the queued messages are sent");
   assert.deepEqual(sent, [0, 2, "signal"]);
   calls.detach();
   await assert.rejects(all[0], fails("not-connected", /ended/));
@@ -338,20 +338,20 @@ test("signals reach all connected handlers in order", async (t) => {
   for (let count = 0; count < 63; count++) {
     client.signal("said", "b");
   }
-  await until(() => server.stats().signals === 64, "all signals come");
+  await until(() => server.stats().signals === 64, "the server has received all 64 signals");
   assert.deepEqual(log.slice(0, 7), ["high a", "first a", "second a", "low a", "high b", "first b", "low b"]);
   assert.equal(log.length, 4 + 63 * 3);
   await settle();
   assert.deepEqual([server.stats().refused, reported.length], [128, 64]);
 });
 
-test("invalid arguments do not run the function", async () => {
+test("a function is not run with invalid arguments", async () => {
   const { calls, sent, say } = await hostile();
   const ran = [];
   for (const name of ["add", "sum", "shout", "mirror"]) {
     calls.register(name, { isAllowed: anybody, handle: () => ran.push(name) });
   }
-  // A list and a text with a length larger than any message.
+  // A list and a text whose announced length exceeds that of any message.
   say(callOf(1, "add", []), callOf(2, "sum", Array(5).fill(0xff)), callOf(3, "shout", [7, 255, 255]), callOf(4, "mirror", [1]));
   assert.deepEqual(sent, [1, 2, 3, 4].map((number) => ({ kind: "refusal", number, reason: 2, code: 0 })));
   // An empty name, names that every object has, and invalid UTF-8.
@@ -360,7 +360,7 @@ test("invalid arguments do not run the function", async () => {
   assert.deepEqual(ran, []);
 });
 
-test("a flood of calls is bounded", async () => {
+test("calls and signals above maxCalls are refused", async () => {
   const { calls, sent, say } = await hostile({ maxCalls: 4 });
   let running = 0;
   calls.register("wait", { isAllowed: anybody, handle: () => (++running, new Promise(() => undefined)) });
@@ -369,7 +369,7 @@ test("a flood of calls is bounded", async () => {
   say(...Array.from({ length: 1_000 }, () => callOf(7, "wait", [1])), ...Array(1_000).fill(signal));
   assert.deepEqual([running, calls.stats().busy, sent.length], [4, 1_996, 996]);
   assert.deepEqual(sent[0], { kind: "refusal", number: 7, reason: 5, code: 0 });
-  // The answers to a peer that does not read them.
+  // The peer does not read the answers to its calls.
   const other = await hostile({ maxCalls: 4 });
   delete other.peer.send;
   other.peer.room = 0;
@@ -385,7 +385,7 @@ test("a flood of calls is bounded", async () => {
   await Promise.allSettled(waiting);
 });
 
-test("unrequested, wrong and duplicate answers change nothing", async () => {
+test("unrequested, wrong and duplicate answers have no effect", async () => {
   const { calls, say, sent } = await hostile({ maxBytes: 128 });
   say(encodeCall({ kind: "answer", number: 0, payload: hex("2a") }), hex("7f02000000090000"));
   const call = calls.call("add", [1, 2]);
@@ -404,7 +404,7 @@ test("unrequested, wrong and duplicate answers change nothing", async () => {
   assert.equal(calls.stats().malformed, 3);
 });
 
-test("invalid calls are errors immediately", async () => {
+test("invalid calls fail immediately", async () => {
   const { calls, connection } = await hostile({ maxBytes: 128 });
   await assert.rejects(calls.call("gone", []), fails("bad-option", /no gone/));
   await assert.rejects(calls.call("add", ["a", 2]), fails("bad-option", /do not match/));

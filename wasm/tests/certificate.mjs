@@ -1,11 +1,11 @@
-// A certificate for tests, and the data a browser needs to trust it.
+// Certificates for tests, and the authority that makes a browser trust them.
 
 import { execFileSync } from "node:child_process";
 import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Creates a certificate for a name, and the authority that signs it, as files in a folder. */
+/** Creates a certificate for a host name, and the authority that signs it, as files in a folder. */
 export function makeCertificate(folder, name) {
   const [authority, authorityKey, pem, key] = ["authority.pem", "authority.key", "certificate.pem", "key.pem"].map((file) => join(folder, file));
   const make = (...more) => {

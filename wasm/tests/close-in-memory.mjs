@@ -1,12 +1,12 @@
-// Run by close.test.mjs in a separate Node, because it replaces the clock. Prints the milliseconds that each side needs
-// to close a connection without network delay.
+// Run by close.test.mjs in a separate Node, because it replaces the clock. Prints the time in milliseconds that each
+// side takes to close a connection without network delay.
 
 import { openInMemory } from "./in-memory.mjs";
 
 const took = {};
 for (const side of ["client", "accepted"]) {
   const { [side]: connection, step } = await openInMemory();
-  // All acknowledgements of the handshake are sent by then.
+  // Waits until all acknowledgements of the handshake have been sent.
   for (let steps = 0; steps < 1_000; steps++) {
     step();
   }

@@ -1,5 +1,5 @@
-// The time to close a connection: in memory with a fake clock, and over real sockets without any timer of the package,
-// because a close that an acknowledgement completes must not wait for one.
+// The time to close a connection, in memory with a fake clock, and over real sockets. The latter run without timers,
+// because a close must complete when its acknowledgement arrives, not at a timeout.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -16,15 +16,15 @@ import { openWith } from "./package-page.mjs";
 import { connectTo, echoFixture, PROTOCOLS } from "./protocols.mjs";
 import { echoOf, LIMIT_MS, numbered } from "./support.mjs";
 
-/** Milliseconds of the fake clock, the same in each run. */
+/** The duration of a round trip in milliseconds of the fake clock. */
 const ONE_ROUND_TRIP = 2;
 
-test("a connection is closed within one round trip from either side", async () => {
+test("either side closes a connection within one round trip", async () => {
   const script = fileURLToPath(new URL("close-in-memory.mjs", import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, [script]);
   for (const [side, [code, ms]] of Object.entries(JSON.parse(stdout))) {
     assert.equal(code, "local");
-    assert.ok(ms <= ONE_ROUND_TRIP, `${side}: ${ms} ms, where a datagram takes none`);
+    assert.ok(ms <= ONE_ROUND_TRIP, `${side}: closing took ${ms} ms, but a round trip takes ${ONE_ROUND_TRIP} ms`);
   }
 });
 

@@ -1,4 +1,4 @@
-// The encodings of message contents, compared with those of the core and the originals.
+// The encodings of message contents, compared with the encodings of the Rust core, RakNet and the original Rabbit.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -28,7 +28,7 @@ const { bool, f32, f64, i32, u8, u16, u24, u32 } = bitstream;
 const VECTOR = [3, 0, 4];
 const ROTATION = { w: 0.5, x: -0.5, y: 0.5, z: 0.5 };
 
-test("a writer grows at any position", () => {
+test("every write method grows the buffer at any position", () => {
   const kinds = { u8: 1, i8: 1, u16: 2, i16: 2, u32: 4, i32: 4, u64: 8, i64: 8, f32: 4, f64: 8 };
   for (const [kind, size] of Object.entries(kinds)) {
     for (let before = 64 - size; before <= 64; before++) {
@@ -66,7 +66,7 @@ const ROWS = [
   ["string hi", 32, "00026869", (w) => w.string(ascii("hi")), (r) => r.string(), ascii("hi")],
   ["aligned bytes abc with their number", 64, "0000000180616263", (w) => w.alignedBytesSafe(ascii("abc")), (r) => r.alignedBytesSafe(3), ascii("abc")],
 ];
-/** The rows with lossy encodings. */
+/** The rows with lossy encodings, which are compared approximately. */
 const NEARLY = [
   ["compressed f32 0.5", 16, "bfff", (w) => w.writeCompressed(f32, 0.5), (r) => r.readCompressed(f32), 0.5],
   ["compressed f64 0.5", 32, "c0000000", (w) => w.writeCompressed(f64, 0.5), (r) => r.readCompressed(f64), 0.5],
@@ -105,7 +105,7 @@ test("bit stream: values outside the range are refused", () => {
   assert.throws(() => new bitstream.BitStreamReader(fromHex("f0")).ranged(0, 10), fails("out-of-range"));
 });
 
-/** Rows of the tests of the core: schema, value, bytes. */
+/** Rows copied from the tests of the Rust core: schema, value, bytes. */
 const RABBIT = [
   [rabbit.tuple(rabbit.bits(5), rabbit.bits(7), rabbit.bits(2)), [15, 81, 1], "2f1a"],
   [rabbit.u32, 300, "b10400"],
@@ -123,7 +123,7 @@ for (const [schema, value, bytes] of RABBIT) {
   });
 }
 
-/** The type names in the file recorded with the original. */
+/** The schemas by their type names in the file recorded with the original implementation of Rabbit. */
 const { bool: flag, nothing, variants } = rabbit;
 const kinds = (count) => variants(Object.fromEntries(Array.from({ length: count }, (_, index) => [index, nothing])));
 const TYPES = {
@@ -144,7 +144,7 @@ function float(bits, width) {
   return width === 32 ? view.getFloat32(0) : view.getFloat64(0);
 }
 
-/** Returns a value in the notation of the file. */
+/** Converts a value from the notation of the recorded file. */
 function valueOf(type, value) {
   if (type.startsWith("(")) {
     return type.slice(1, -1).split(",").map((part, index) => valueOf(part, value[index]));
@@ -164,12 +164,12 @@ function valueOf(type, value) {
   return /^[ui]/.test(type) ? Number(value) : value;
 }
 
-test("Rabbit: values recorded with the original have its bytes and are read back", () => {
+test("Rabbit: values encode to the bytes recorded with the original, and decode again", () => {
   const rows = JSON.parse(readFileSync(new URL("game-protocol.json", import.meta.url), "utf8")).filter(({ category }) => category === "rabbit");
   assert.ok(rows.length > 150);
   for (const { name, type, value, hex: bytes, bits: count } of rows) {
     if (type === "raw_bits") {
-      // Asked for more than 32 bits, the original writes 32; this implementation refuses.
+      // For more than 32 bits, the original writes 32; this implementation throws.
       if (value.some(([, width]) => width > 32)) {
         assert.throws(() => value.forEach(([number, width]) => new BitWriter("lsb").bits(number, width)), fails("out-of-range"));
         continue;
@@ -194,7 +194,7 @@ test("Rabbit: overlong numbers and padding are accepted", () => {
   assert.equal(rabbit.unpack(rabbit.bool, fromHex("ffff")), true);
 });
 
-test("Rabbit: packed values unpack, and truncated ones do not", () => {
+test("Rabbit: packed values unpack, and truncated bytes are refused", () => {
   const { bool: flag, list, nothing, optional, struct, text, tuple, variants } = rabbit;
   const schema = struct({
     id: rabbit.u32,
@@ -219,7 +219,7 @@ test("Rabbit: packed values unpack, and truncated ones do not", () => {
   }
 });
 
-test("Rabbit: a count allocates nothing before its bytes arrive, and both sides check limits", () => {
+test("Rabbit: counts above the remaining bytes or the limit, and other invalid values, are refused", () => {
   const many = Buffer.concat([rabbit.pack(rabbit.u32, 0xffff_ffff), Buffer.alloc(20)]);
   for (const schema of [rabbit.list(rabbit.u64), rabbit.text(), rabbit.list(rabbit.nothing)]) {
     assert.throws(() => rabbit.unpack(schema, many), fails("too-many"));
@@ -242,7 +242,7 @@ test("Rabbit: a count allocates nothing before its bytes arrive, and both sides 
   assert.throws(() => rabbit.unpack(rabbit.variants({ a: rabbit.nothing, b: rabbit.nothing, c: rabbit.nothing }), Uint8Array.of(3)), fails("out-of-range"));
 });
 
-test("arbitrary bytes are read or refused, in both encodings", () => {
+test("arbitrary bytes are decoded or refused, in both encodings", () => {
   const random = numbers(7);
   const schema = rabbit.struct({ a: rabbit.list(rabbit.text()), b: rabbit.optional(rabbit.u128), c: rabbit.variants({ d: rabbit.i64, e: rabbit.f32 }) });
   for (let round = 0; round < 2_000; round++) {
@@ -322,7 +322,7 @@ test("aggregates match the example and the length encoding of the core", () => {
   }
 });
 
-test("an invalid aggregate is an error", () => {
+test("invalid aggregates are refused", () => {
   const rows = [
     ["", "truncated"],
     ["86", "truncated"],

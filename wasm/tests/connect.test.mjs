@@ -31,7 +31,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal(connection.stats().messagesSent, messagesSent);
   });
 
-  test(`${protocol.name}: a page can have several connections`, async (t) => {
+  test(`${protocol.name}: several connections to one relay work side by side`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connections = await Promise.all([open(), open(), open()]);
     connections.forEach((connection, index) => connection.send(Uint8Array.of(0xfe, index)));
@@ -50,7 +50,7 @@ for (const protocol of PROTOCOLS) {
     await until(() => connection.stats().messagesQueued === 1, "a message is queued");
     connection.addEventListener("message", ({ message }) => messages.push(message.bytes[1]));
     connection.send(Uint8Array.of(0xfe, 2));
-    await until(() => messages.length === 2, "the listener has received both");
+    await until(() => messages.length === 2, "the listener has received both messages");
     assert.deepEqual(messages, [1, 2]);
     const closed = new Promise((resolve) => connection.addEventListener("close", ({ info }) => resolve(info)));
     relay.stop();
@@ -60,13 +60,13 @@ for (const protocol of PROTOCOLS) {
     assert.match(info.reason, /connection to the relay lost/);
   });
 
-  test(`${protocol.name}: a slow reader loses nothing, and its queue is bounded`, async (t) => {
+  test(`${protocol.name}: a slow reader loses no message, and its receive queue is bounded`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open();
     for (let sent = 0; sent < protocol.burst; sent++) {
       connection.send(numbered(sent));
     }
-    await until(() => hasFullQueue(connection), "the queue is full");
+    await until(() => hasFullQueue(connection), "the receive queue is full");
     const { messagesReceived } = connection.stats();
     assert.ok(messagesReceived < 300, `${messagesReceived} queued without a reader`);
     const numbers = await nextNumbers(connection, protocol.burst);
@@ -76,10 +76,11 @@ for (const protocol of PROTOCOLS) {
     await connection.close();
   });
 
-  test(`${protocol.name}: closing waits for sent messages but not for a reader`, async (t) => {
+  test(`${protocol.name}: closing waits for acknowledgements of sent messages, but not until received messages are read`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     let inFlight;
-    // The Game Protocol waits at most one second, which may have passed on a busy machine.
+    // The Game Protocol waits at most one second for acknowledgements, and a busy machine may take longer. The test
+    // then tries again.
     for (let attempt = 0; attempt < 5 && inFlight !== 0; attempt++) {
       const connection = await open();
       for (let index = 0; index < 1000; index++) {
@@ -110,7 +111,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal((await closing).code, "local");
   });
 
-  test(`${protocol.name}: errors name the cause`, async (t) => {
+  test(`${protocol.name}: connect errors name the cause`, async (t) => {
     const silent = createSocket("udp4");
     t.after(() => silent.close());
     await new Promise((resolve) => silent.bind(0, "127.0.0.1", resolve));
@@ -163,7 +164,7 @@ for (const protocol of PROTOCOLS) {
       connection.send(numbered(sent), { reliability: "reliable" });
     }
     const first = await connection.receive();
-    await until(() => connection.stats().messagesQueued === 199, "the others are queued");
+    await until(() => connection.stats().messagesQueued === 199, "the other 199 messages are queued");
     echo.stop("SIGTERM");
     assert.equal((await connection.whenClosed({ signal: AbortSignal.timeout(LIMIT_MS) })).code, "remote");
     const numbers = [first];
@@ -226,7 +227,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal((await connection.closed).code, "local");
   });
 
-  test(`${protocol.name}: an aborted wait takes no message from others`, async (t) => {
+  test(`${protocol.name}: an aborted wait consumes no message`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open();
     const controller = new AbortController();
@@ -249,7 +250,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal(connection.stats().inFlight, 0);
   });
 
-  test(`${protocol.name}: the memory of a connection can be chosen`, async (t) => {
+  test(`${protocol.name}: the memory option limits the length of messages`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open({ memory: { blocks: 64, blockSize: 512 } });
     assert.throws(() => connection.send(pattern(32 * 512 + 1)), fails("too-long", /exceeds/));
@@ -268,7 +269,7 @@ test("an unknown protocol is rejected", async () => {
   await assert.rejects(wrong, fails("bad-option", /raknet or game/));
 });
 
-test("a WebSocket that cannot be created is an unreachable relay", async () => {
+test("a WebSocket that cannot be created is reported as an unreachable relay", async () => {
   class Forbidden {
     constructor() {
       throw new Error("forbidden here");

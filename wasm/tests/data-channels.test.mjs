@@ -1,4 +1,4 @@
-// Input from data channels that the test controls.
+// Arbitrary input from fake data channels.
 
 import { test } from "node:test";
 

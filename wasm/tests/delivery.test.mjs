@@ -1,4 +1,5 @@
-// The receivers of messages: listeners, pending calls, or later ones. Each message goes to one of them.
+// The delivery of messages to listeners, pending `receive` calls, iterators and the queue. Each message is delivered
+// once.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -18,7 +19,7 @@ async function take(iterator, count) {
   const numbers = [];
   while (numbers.length < count) {
     const { value, done } = await iterator.next();
-    assert.ok(!done, `ended after ${numbers}`);
+    assert.ok(!done, `the iteration ended after the messages ${numbers}`);
     numbers.push(numberOf(value));
   }
   return numbers;
@@ -33,7 +34,7 @@ async function takeAll(connection) {
   return numbers;
 }
 
-/** Runs everything that is ready. */
+/** Waits until all pending microtasks have run. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Returns true if a promise is still pending. */
@@ -126,7 +127,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.equal(connection.stats().messagesQueued, 0);
   });
 
-  test(`${protocol}: a message caused by a listener follows the current one`, async () => {
+  test(`${protocol}: a message that arrives while a listener runs is delivered after the current one`, async () => {
     const { connection, arrive } = await openFake(protocol);
     const numbers = [];
     connection.addEventListener("message", ({ message }) => {
@@ -155,7 +156,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual([...numbers, ...(await takeAll(connection))], range(1, 6));
   });
 
-  test(`${protocol}: an iterator stopped while it waits takes no message from the next one`, async () => {
+  test(`${protocol}: an iterator stopped while it waits takes no message from the next iterator`, async () => {
     const { connection, arrive } = await openFake(protocol);
     const first = connection.messages();
     const waiting = first.next();
@@ -209,7 +210,7 @@ for (const protocol of ["raknet", "game"]) {
     });
   }
 
-  test(`${protocol}: pending receive calls return at the close of the connection, also behind a listener`, async () => {
+  test(`${protocol}: pending receive calls return when the connection closes, even if a listener gets the messages`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const asked = [connection.receive(), connection.messages().next(), connection.receive()];
     arrive(1);
@@ -223,7 +224,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(numbers, [2]);
   });
 
-  test(`${protocol}: a full queue leaves messages to the peer, even after listeners are removed`, async () => {
+  test(`${protocol}: messages beyond the queue limit stay in the peer, even after a listener is removed`, async () => {
     const { connection, peer, arrive } = await openFake(protocol);
     const { numbers, listener } = collector();
     connection.addEventListener("message", listener, { once: true });
@@ -251,7 +252,7 @@ for (const protocol of ["raknet", "game"]) {
   });
 }
 
-test("a limited wait for the close of a connection leaves no listener behind", async (t) => {
+test("an aborted whenClosed call leaves no listener behind", async (t) => {
   const { connection, end } = await openFake("raknet");
   const left = watchWaits(t, connection);
   const { signal, count } = watchedSignal();
@@ -279,7 +280,7 @@ test("a limited wait for the close of a connection leaves no listener behind", a
   assert.equal((await connection.closed).code, "remote");
 });
 
-test("a connection without memory for a message is closed with that reason and notifies the server", async () => {
+test("a connection without memory for a received message closes with no-memory and notifies the server", async () => {
   const { connection, peer, arrive, wake } = await openFake("raknet");
   arrive(1);
   peer.events.push(() => {

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 
 const START_MS = 90_000;
 
-/** Opens it. The server chooses its name and writes it to a pipe. */
+/** Starts Xvfb, which chooses the name of the display and writes it to a pipe. */
 export async function openDisplay() {
   const child = spawn("Xvfb", ["-displayfd", "3", "-screen", "0", "1024x768x24", "-nolisten", "tcp"], { stdio: ["ignore", "ignore", "ignore", "pipe"] });
   const name = await new Promise((resolve, reject) => {

@@ -23,7 +23,7 @@ for (const transport of ["auto", "websocket"]) {
   });
 }
 
-test("a page in Firefox with a policy that blocks its relay fails immediately as unreachable", async (t) => {
+test("a page in Firefox whose policy blocks the relay gets relay-unreachable immediately", async (t) => {
   const { places } = await startPlaces(t);
   const url = await serveTable(t, POLICY);
   const firefox = await openFirefox();

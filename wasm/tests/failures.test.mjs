@@ -1,5 +1,5 @@
 // The errors in a page, and in a program in Node, when a connection cannot be opened or its path is lost:
-// `failures/table.mjs`. `runtimes/failures.test.mjs` runs the same in each version of Node, Deno and Bun, and
+// `failures/table.mjs`. `runtimes/failures.test.mjs` makes the same attempts in each version of Node, Deno and Bun, and
 // `failures-firefox.test.mjs` in Firefox.
 
 import { after, test } from "node:test";
@@ -13,7 +13,7 @@ import { WAYS, nameOf } from "./leave.mjs";
 
 const [MAJOR] = process.versions.node.split(".");
 
-test("this Node gets an error for each relay or server failure", async (t) => {
+test("a program in Node gets an error for each relay or server failure", async (t) => {
   await checkProgram(t, `Node ${MAJOR}`, [process.execPath], { needsWebSocket: Number(MAJOR) < 22 });
 });
 
@@ -27,7 +27,7 @@ for (const transport of ["auto", "websocket"]) {
   });
 }
 
-test("a page in Chromium with a policy that blocks its relay fails immediately as unreachable", async (t) => {
+test("a page in Chromium whose policy blocks the relay gets relay-unreachable immediately", async (t) => {
   const { places } = await startPlaces(t);
   const page = await openPage(t);
   await page.goto(await serveTable(t, POLICY));
@@ -45,7 +45,7 @@ test("a connection in Chromium is closed when its worker hangs", async (t) => {
 let tabs;
 after(() => tabs?.close());
 
-/** Sends a signal to the processes of all tabs. */
+/** Sends a POSIX signal to the processes of all tabs. */
 async function signalTabs(name) {
   const system = await tabs.newBrowserCDPSession();
   const { processInfo } = await system.send("SystemInfo.getProcessInfo");

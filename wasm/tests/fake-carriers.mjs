@@ -43,7 +43,7 @@ export class FakeClock {
   }
 }
 
-/** Resolves when everything started before has completed. */
+/** Resolves when all pending microtasks have run. */
 export const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 /** A carrier that the test opens and closes. */
@@ -77,19 +77,19 @@ export class FakeCarrier {
     this.events.onOpen();
   }
 
-  /** The carrier closes by itself. */
+  /** Closes the carrier from the side of the relay. */
   end(code, reason = "") {
     this.isClosed = true;
     this.events.onClose({ code, reason });
   }
 
-  /** The relay names the flow of this carrier. */
+  /** Sends the control message `flow` from the relay. */
   nameFlow(resumed) {
     this.events.onControl(JSON.stringify({ type: "flow", resume: "secret", resume_within_ms: 30_000, resumed }));
   }
 }
 
-/** A transport over fake carriers, by default WebTransport before the WebSocket. */
+/** Starts a transport over fake carriers, by default WebTransport and the WebSocket. */
 export function startTransport(t, more = {}) {
   const real = { ...carrierKinds };
   const carriers = [];
@@ -105,7 +105,7 @@ export function startTransport(t, more = {}) {
   t.after(() => Object.assign(carrierKinds, real));
   const clock = new FakeClock();
   const events = [];
-  /** For each carrier that got the flow: true if it was a stream. */
+  /** One entry for each carrier that got the flow: true if it was a stream. */
   const streams = [];
   const settings = { url: "ws://relay.invalid/ws?target=game", carriers: ["webtransport", "websocket"], resume: true, ...more };
   const transport = new RelayTransport(

@@ -1,4 +1,4 @@
-// A connection with messages of the test, without WebAssembly, relay and server.
+// A connection whose messages come from the test, without WebAssembly, relay and server.
 
 import { CheckedConnection } from "../dist/connection.js";
 import { RakwireError } from "../dist/errors.js";
@@ -9,7 +9,7 @@ import { Session } from "../dist/session.js";
 class FakePeer {
   events = [];
   isOver = false;
-  /** Messages longer than this are not accepted. */
+  /** The length in bytes above which messages are refused with `queue-full`. */
   room = Infinity;
 
   connect() {
@@ -76,7 +76,7 @@ export async function openFake(protocol) {
   return {
     connection,
     peer: fake.peer,
-    /** Makes the session poll its peer again. */
+    /** Makes the session poll its fake peer for events. */
     wake,
     /** Delivers messages with these numbers. */
     arrive(...numbers) {

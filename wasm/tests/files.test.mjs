@@ -109,7 +109,7 @@ for (const protocol of ["raknet", "game"]) {
     const done = { files: 5, bytes, received: bytes, unchanged: 1, totalFiles: 5, totalBytes: bytes };
     assert.deepEqual([transfer.progress, progress.at(-1), notices.at(-1)], [done, done, [bytes, bytes]]);
     assert.ok(progress.every((now, index) => index === 0 || now.bytes >= progress[index - 1].bytes));
-    // The next transfer on the same connection, without files.
+    // A second transfer on the same connection, with no files.
     const again = sendFiles(from.connection, []);
     assert.deepEqual(await readAll(receiveFiles(to.connection)), {});
     await again;
@@ -119,14 +119,14 @@ for (const protocol of ["raknet", "game"]) {
 test("game: files pass over a real connection", async (t) => {
   const { address } = await startEcho(t, "--protocol", "game");
   const connection = await connect(`udp://${address}`, { protocol: "game", timeoutMs: LIMIT_MS });
-  // Echoed messages are requests and replies here.
+  // The server echoes requests and replies, so the connection is its own peer.
   const sending = sendFiles(connection, filesOf(TREE), { chunkBytes: 4_096 });
   assert.deepEqual(await readAll(receiveFiles(connection, { timeoutMs: LIMIT_MS })), TREE);
   await sending;
   await connection.close();
 });
 
-/** A directory for the tool, with some files. */
+/** Creates a directory with these files for the command-line tool. */
 function directoryOf(t, tree) {
   const folder = folderOf(t);
   for (const [path, bytes] of Object.entries(tree)) {
@@ -144,7 +144,7 @@ test("files are received from `rakwire push`", async (t) => {
 });
 
 test("files are sent to `rakwire pull`", async (t) => {
-  // The tool requests a patch for a changed file, which this side does not have.
+  // The tool requests a patch for a changed file, which the TypeScript sender does not support.
   const folder = directoryOf(t, { "maps/ice.json": bytesOf(850, 7) });
   const { address } = await startListening(t, "pull", folder);
   const connection = await connect(`udp://${address}`, { timeoutMs: LIMIT_MS });
@@ -155,7 +155,7 @@ test("files are sent to `rakwire pull`", async (t) => {
   }
 });
 
-test("the example of the page runs", async (t) => {
+test("the example in files.md runs", async (t) => {
   const { address } = await startListening(t, "push", directoryOf(t, TREE));
   const page = readFileSync(new URL("files.md", import.meta.url), "utf8");
   const [, code] = /^```js\n(.*?)^```$/ms.exec(page);
@@ -194,8 +194,8 @@ test("a transfer resumes with present bytes and skips unchanged files", async ()
   const big = TREE["maps/big.bin"];
   const present = {
     "empty": new Uint8Array(0),
-    // A blob of the beginning; the whole file and more; another version of the same length; and the beginning of
-    // another version.
+    // The present bytes are: a blob with the beginning; the whole file and more; another version of the same length;
+    // and the beginning of another version.
     "maps/big.bin": new Blob([big.subarray(0, 300_000)]),
     "maps/ice.json": new Uint8Array([...TREE["maps/ice.json"], 1, 2, 3]),
     "\uff21": new Uint8Array(10),
@@ -248,21 +248,21 @@ test("an unread file is not fetched and does not block others", async () => {
   await assert.rejects(left[0].getReader().read(), ended("cancelled", false));
 });
 
-test("a slow reader limits the requests to the window", async () => {
+test("a receiver that does not read keeps at most `window` requests open", async () => {
   const [from, to] = await openPair("raknet");
   const sending = sendFiles(from.connection, filesOf(TREE), { chunkBytes: 10_000 });
   const transfer = receiveFiles(to.connection, { window: 4 });
   const files = transfer[Symbol.asyncIterator]();
   await files.next();
   const { value: big } = await files.next();
-  await until(() => transfer.progress.received === 40_000, "the window is full");
+  await until(() => transfer.progress.received === 40_000, "the receiver has filled its window");
   for (let turn = 0; turn < 20; turn++) {
     await settle();
   }
   assert.equal(transfer.progress.received, 40_000);
   const reader = big.stream.getReader();
   assert.deepEqual((await reader.read()).value, TREE["maps/big.bin"].subarray(0, 10_000));
-  await until(() => transfer.progress.received === 50_000, "there is room again");
+  await until(() => transfer.progress.received === 50_000, "the receiver has fetched another chunk");
   await files.return();
   await assert.rejects(sending, ended("cancelled", true));
 });
@@ -300,7 +300,7 @@ for (const [who, sent, received] of [["a sender", { maxBytesPerSecond: 100_000 }
     const reading = readAll(transfer).then(() => (isDone = true));
     let passed = 0;
     for (; !isDone && passed < 60_000; passed += 50) {
-      // A chunk takes a quarter of a second at this rate, and a tenth of a second may be caught up.
+      // At this rate a chunk takes 0.25 s, and the pacer allows a burst of 0.1 s.
       const { received: bytes } = transfer.progress;
       assert.ok(bytes <= 100 * passed + 25_000 + 10_000, `${bytes} bytes after ${passed} ms`);
       await pass(50);
@@ -310,7 +310,7 @@ for (const [who, sent, received] of [["a sender", { maxBytesPerSecond: 100_000 }
   });
 }
 
-test("a completed transfer sends no more replies when their time comes", async (t) => {
+test("a cancelled transfer sends no reply that the rate limit had delayed", async (t) => {
   const [from, to] = await openPair("raknet");
   const pass = mockTime(t);
   const files = [{ path: "big", content: bytesOf(100_000) }];
@@ -318,7 +318,7 @@ test("a completed transfer sends no more replies when their time comes", async (
   const transfer = receiveFiles(to.connection);
   const reading = assert.rejects(readAll(transfer), ended("cancelled", false));
   for (let steps = 0; transfer.progress.received === 0; steps++) {
-    assert.ok(steps < 1_000, "nothing comes");
+    assert.ok(steps < 1_000, "the receiver has received nothing");
     await pass(50);
   }
   transfer.cancel();
@@ -328,7 +328,7 @@ test("a completed transfer sends no more replies when their time comes", async (
   assert.equal(sent.mock.callCount(), 0);
 });
 
-test("a transfer without progress times out, and one with progress may take any time", async (t) => {
+test("a transfer without progress times out, and a transfer with progress does not", async (t) => {
   const fake = await openFake("raknet");
   const notices = [];
   fake.peer.send = (bytes) => void notices.push(decodeReply(bytes));
@@ -340,7 +340,7 @@ test("a transfer without progress times out, and one with progress may take any 
     fake.peer.events.push((events) => events.onMessage({ bytes: encodeRequest(request), reliability: "reliable", channel: 0 }));
     fake.wake();
     for (let turn = 0; notices.length === replies; turn++) {
-      assert.ok(turn < 1_000, "no reply comes");
+      assert.ok(turn < 1_000, "the sender has not replied");
       await settle();
     }
   };
@@ -360,7 +360,7 @@ test("a transfer without progress times out, and one with progress may take any 
   assert.deepEqual(notices.at(-1), { kind: "failed", code: codeOfReason("timed-out") });
 });
 
-test("a sender that cannot send replies times out as well, by default after two minutes", async (t) => {
+test("a sender that cannot send replies times out after two minutes by default", async (t) => {
   const { connection, peer, wake } = await openFake("raknet");
   peer.room = 0;
   const pass = mockTime(t);
@@ -382,20 +382,20 @@ test("a pause for the rate limit does not count as missing progress", async (t) 
   let isDone = false;
   const reading = readAll(receiveFiles(to.connection)).then(() => (isDone = true));
   for (let passed = 0; !isDone; passed += 50) {
-    assert.ok(passed < 60_000, "it does not end");
+    assert.ok(passed < 60_000, "the transfer has not completed within 60 s");
     await pass(50);
   }
   await Promise.all([reading, sending]);
 });
 
-test("either side can end a transfer and notifies the other", async () => {
+test("either side can cancel a transfer, and its peer is notified", async () => {
   const [from, to] = await openPair("raknet");
   const controllers = [new AbortController(), new AbortController()];
   for (const [index, { signal }] of controllers.entries()) {
     const options = [{ signal: index === 0 ? signal : undefined }, { signal: index === 1 ? signal : undefined }];
     const sending = sendFiles(from.connection, filesOf(TREE), options[0]);
     const transfer = receiveFiles(to.connection, options[1]);
-    await until(() => transfer.progress.received > 0, "something comes");
+    await until(() => transfer.progress.received > 0, "the receiver has received a part of the files");
     controllers[index].abort(new Error("enough"));
     const receiving = readAll(transfer);
     const [own, other] = index === 0 ? [sending, receiving] : [receiving, sending];
@@ -412,7 +412,7 @@ test("either side can end a transfer and notifies the other", async () => {
   await assert.rejects(value.bytes(), fails("not-connected", /ended/));
 });
 
-/** A malicious sender: `reply` answers the requests of the receiver. */
+/** A malicious sender, whose `reply` answers the requests of the receiver. */
 async function maliciousSender(reply, options) {
   const fake = await openFake("raknet");
   const notices = [];
@@ -430,7 +430,7 @@ async function maliciousSender(reply, options) {
 const CONTENT = bytesOf(900);
 const honest = { kind: "page", files: 1, bytes: 900, chunk: 400, window: 4, first: 0, entries: [{ path: Buffer.from("a"), size: 900, digest: digestOf(CONTENT) }] };
 
-/** The replies of an honest sender of one file, with changes by a test. */
+/** The replies of an honest sender of one file, with modifications by the test. */
 const replies = (page = {}, data = {}) => (request) => {
   if (request.kind === "list") {
     return { ...honest, number: request.number, ...page };
@@ -480,7 +480,7 @@ test("invalid replies are detected and reported to the sender", async () => {
   }
 });
 
-test("too many entries and unrequested replies are refused", async () => {
+test("too many entries fail a transfer, and unrequested replies are ignored", async () => {
   const entries = Array.from({ length: 65 }, (_, index) => ({ path: Buffer.from(String(index).padStart(2, "0")), size: 0, digest: digestOf("") }));
   const flood = await maliciousSender(replies({ files: 65, bytes: 0, entries }));
   await assert.rejects(readAll(flood.transfer), ended("bad-message", false));
@@ -491,13 +491,13 @@ test("too many entries and unrequested replies are refused", async () => {
   });
   assert.deepEqual(await readAll(transfer), { a: CONTENT });
   assert.deepEqual([transfer.progress.received, notices.at(-1)], [900, { kind: "done" }]);
-  // A sender that cancels the transfer states the reason.
+  // A sender that cancels the transfer sends the reason.
   const other = await maliciousSender(() => ({ kind: "failed", code: 1 }));
   await assert.rejects(readAll(other.transfer), ended("forbidden", true));
   assert.equal(other.notices.length, 1);
 });
 
-/** A receiver that requests data that it may not get. */
+/** A receiver that sends invalid requests. */
 async function greedyReceiver(...requests) {
   const fake = await openFake("raknet");
   const notices = [];
@@ -509,7 +509,7 @@ async function greedyReceiver(...requests) {
   return { result, notices, ...fake };
 }
 
-test("out-of-range requests and excess open requests end the transfer", async () => {
+test("out-of-range requests and too many open requests fail the transfer", async () => {
   const read = { kind: "read", number: 1, file: 1, offset: 0, length: 1_000 };
   const refused = [
     ["unknown", { ...read, file: 5 }],
@@ -532,7 +532,7 @@ test("out-of-range requests and excess open requests end the transfer", async ()
   assert.deepEqual(notices, []);
 });
 
-test("invalid transfers are errors immediately", async () => {
+test("invalid files and options fail immediately", async () => {
   const { connection } = await openFake("raknet");
   for (const path of ["../a", "", "a\\b"]) {
     await assert.rejects(sendFiles(connection, [{ path, content: new Uint8Array(1) }]), fails("bad-option", /path/));

@@ -1,4 +1,4 @@
-// Headless Firefox for tests, by WebDriver BiDi, which the browser of the distribution supports itself.
+// Headless Firefox for tests, controlled by WebDriver BiDi, which the distribution's Firefox supports without a driver.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -7,15 +7,18 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 
-/** Firefox does not use data channels over the loopback interface, so it gets another address of this machine. */
+/**
+ * An address of this machine that is not loopback, because Firefox does not use data channels over the loopback
+ * interface.
+ */
 export const OWN_ADDRESS = Object.values(networkInterfaces()).flat().find(({ family, internal }) => family === "IPv4" && !internal)?.address;
 export const NO_ADDRESS = OWN_ADDRESS === undefined ? "this machine has no address but those of loopback" : false;
 
 const START_MS = 90_000;
-/** Enough for a page that waits for several things in sequence. */
+/** The time limit for an answer. A page may wait for several events in sequence. */
 const ANSWER_MS = 180_000;
 
-/** A browser with an empty profile, except for these preferences and a trusted authority. */
+/** Opens Firefox with an empty profile, except for these preferences and a trusted certificate authority. */
 export async function openFirefox({ preferences = {}, authority } = {}) {
   const profile = mkdtempSync(join(tmpdir(), "rakwire-firefox-"));
   const lines = Object.entries(preferences).map((entry) => `user_pref(${entry.map((part) => JSON.stringify(part)).join(", ")});\n`);
@@ -47,7 +50,7 @@ export async function openFirefox({ preferences = {}, authority } = {}) {
   const { contexts } = await bidi.ask("browsingContext.getTree", {});
   const context = contexts[0].context;
   return {
-    /** Returns the title of a page, once it matches. */
+    /** Opens a page, and returns its title once it matches. */
     async titleOf(url, pattern) {
       await bidi.ask("browsingContext.navigate", { context, url, wait: "complete" });
       const end = Date.now() + ANSWER_MS;
@@ -59,7 +62,7 @@ export async function openFirefox({ preferences = {}, authority } = {}) {
       }
       return title;
     },
-    /** Opens a page, and returns the text of an expression or of its promise. */
+    /** Opens a page, and returns the value of an expression, or of its promise, as text. */
     async textOf(url, expression) {
       await bidi.ask("browsingContext.navigate", { context, url, wait: "complete" });
       const { result, exceptionDetails } = await bidi.ask("script.evaluate", { expression, target: { context }, awaitPromise: true });

@@ -1,4 +1,4 @@
-// A page that plays with a server behind the relay that serves it, and the browsers that open it.
+// A page that connects to a game server through the relay that serves it, and the browsers that open it.
 
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,10 @@ const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 /** A name that does not resolve (RFC 6761 section 6.2). */
 export const NAME = "game.test";
 
-/** Plays with the server behind the relay of this page, once it uses the wanted transport. Runs in a page. */
+/**
+ * Runs in the page: connects through the page's relay, waits until the wanted transport is in use, and exchanges
+ * messages.
+ */
 async function play(wanted) {
   const { connect } = await import("/dist/index.js");
   const connection = await connect("/ws", { target: "game", timeoutMs: 60_000 });
@@ -36,14 +39,14 @@ const html = (wanted) => `<!doctype html><title>working</title><script type="mod
   (${play})(${JSON.stringify(wanted)}).then((result) => (document.title = "done " + result), (error) => (document.title = "failed " + error));
 </script>`;
 
-/** A folder that is removed at the end of the test. */
+/** Creates a folder that is removed at the end of the test. */
 export function folder(t) {
   const path = mkdtempSync(join(tmpdir(), "rakwire-foreign-"));
   t.after(() => rmSync(path, { recursive: true, force: true, maxRetries: 5 }));
   return path;
 }
 
-/** The files that a relay serves: the package, and a page that plays. */
+/** Creates the folder that a relay serves: the package, and the page. */
 export function site(t, wanted) {
   const path = folder(t);
   for (const part of ["dist", "pkg"]) {
@@ -72,7 +75,7 @@ async function chromiumTitle(url, certificate) {
   }
 }
 
-/** Preferences for Firefox, which does not use HTTP/3 if an authority was added by the user. */
+/** Preferences that make Firefox use HTTP/3, which it otherwise disables if the user added a certificate authority. */
 const FIREFOX_PREFERENCES = {
   "network.dns.localDomains": NAME,
   "network.http.http3.disable_when_third_party_roots_found": false,
@@ -87,5 +90,5 @@ async function firefoxTitle(url, certificate) {
   }
 }
 
-/** By name, a function that returns the title of a page once it has played. */
+/** A function for each browser that opens the page and returns its final title. */
 export const BROWSERS = { Chromium: chromiumTitle, Firefox: firefoxTitle };

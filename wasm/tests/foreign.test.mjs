@@ -1,5 +1,5 @@
-// Two browsers with an unmodified C++ RakNet server: by the name of a relay with a certificate, at its bare address,
-// and with UDP blocked. The relay is started with the options of the case, and there is no other setup.
+// Chromium and Firefox with an unmodified C++ RakNet server, behind a relay that has a name and a certificate, only an
+// address, or no UDP. Only the relay's options differ between the cases.
 
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
@@ -12,7 +12,7 @@ import { makeCertificate } from "./certificate.mjs";
 import { BROWSERS, folder, NAME, site } from "./foreign-page.mjs";
 import { startCpp, startRelay } from "./support.mjs";
 
-/** A UDP port that does not answer. */
+/** Returns a UDP port that does not answer. */
 async function silentPort(t) {
   const socket = createSocket("udp4");
   await new Promise((resolve) => socket.bind(0, "127.0.0.1", resolve));
@@ -20,10 +20,10 @@ async function silentPort(t) {
   return socket.address().port;
 }
 
-/** A separate machine, if the user may create one. */
+/** The command that creates a network namespace. */
 const MACHINE = ["unshare", ...(process.getuid() === 0 ? [] : ["--map-root-user"]), "--net"];
 
-/** Returns the reason why other machines cannot be created here, or false. */
+/** Returns the reason why network namespaces cannot be created here, or false. */
 function noMachines() {
   const [program, ...args] = MACHINE;
   const { status, error, stderr } = spawnSync(program, [...args, "ip", "link", "add", "near", "type", "veth", "peer", "name", "far"], { encoding: "utf8" });
@@ -31,31 +31,31 @@ function noMachines() {
 }
 
 for (const [browser, titleOf] of Object.entries(BROWSERS)) {
-  test(`${browser}: by a name with a certificate a page plays with a C++ server over WebTransport`, { timeout: 300_000 }, async (t) => {
+  test(`${browser}: a page of a relay with a name and a certificate reaches a C++ server over WebTransport`, { timeout: 300_000 }, async (t) => {
     const cpp = await startCpp(t);
     const certificate = makeCertificate(folder(t), NAME);
     const tls = ["--tls-certificate", certificate.pem, "--tls-key", certificate.key];
-    // The port, and therefore the origin of the page, is known when the relay runs.
+    // The relay chooses its port, so the origin of the page is not known before the relay starts.
     const relay = await startRelay(t, { game: cpp.address }, "--serve", site(t, "webtransport"), "--allow-any-origin", ...tls);
     const [, port] = relay.address.split(":");
     assert.equal(await titleOf(`https://${NAME}:${port}/`, certificate), "done webtransport true local");
   });
 
-  test(`${browser}: at a bare address a page plays with a C++ server over WebTransport`, { timeout: 300_000 }, async (t) => {
+  test(`${browser}: a page at a bare address reaches a C++ server over WebTransport`, { timeout: 300_000 }, async (t) => {
     const cpp = await startCpp(t);
     const relay = await startRelay(t, { game: cpp.address }, "--serve", site(t, "webtransport"));
     assert.equal(await titleOf(`http://${relay.address}/`), "done webtransport true local");
   });
 
   // The page is served by `http` from another machine, so browsers do not give it WebTransport.
-  test(`${browser}: at the bare address of another machine a page plays with a C++ server over data channels`, { timeout: 300_000, skip: noMachines() }, async () => {
+  test(`${browser}: a page at the bare address of another machine reaches a C++ server over data channels`, { timeout: 300_000, skip: noMachines() }, async () => {
     const [program, ...args] = MACHINE;
     const script = fileURLToPath(new URL("bare-address.mjs", import.meta.url));
     const { stdout } = await promisify(execFile)(program, [...args, process.execPath, script, browser]);
     assert.equal(stdout.trim(), "done webrtc true local");
   });
 
-  test(`${browser}: with UDP blocked a page plays with a C++ server over a WebSocket`, { timeout: 300_000 }, async (t) => {
+  test(`${browser}: a page reaches a C++ server over a WebSocket if UDP is blocked`, { timeout: 300_000 }, async (t) => {
     const cpp = await startCpp(t);
     const blocked = String(await silentPort(t));
     // Any origin, so that data channels are offered as well.

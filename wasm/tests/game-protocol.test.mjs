@@ -1,4 +1,4 @@
-// The features of the Game Protocol only, in Node, through a real relay, with a real server.
+// The features that only the Game Protocol has, in Node, through a real relay, with a real server.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -43,7 +43,7 @@ test("a server that did not answer gets the next request from another port", asy
   const received = new Promise((resolve) => {
     silent.on("message", (datagram, { port }) => {
       assert.equal(datagram.length, 4);
-      assert.ok(!ports.has(port), "no request is repeated from the same port");
+      assert.ok(!ports.has(port), "each request must come from another port");
       ports.add(port);
       if (ports.size === 2) {
         resolve();

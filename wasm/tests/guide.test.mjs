@@ -42,7 +42,8 @@ test("the page of the guide plays tag with a bot", async (t) => {
   await shows("you are player 1");
   await shows("robin has joined");
   await shows("zoe has joined");
-  // The bot joined first, so it runs after the page. Its catch arrives as an event, and the player moves by its keys.
+  // The bot joined first, so it is "it" and chases the page's player. The page shows that the player was caught, and
+  // the keys move the player.
   await shows("zoe is it");
   const row = (letter) => page.waitForFunction(
     ([letter]) => document.querySelector("pre").innerText.split("\n")[0].toLowerCase().includes(letter), [letter]);

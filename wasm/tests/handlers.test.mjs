@@ -32,7 +32,7 @@ console.log("still here");
 process.exit();
 `;
 
-test("exceptions of handlers are reported, and end neither the connection nor the process", async () => {
+test("exceptions of handlers are reported, and close neither the connection nor the process", async () => {
   const cwd = new URL(".", import.meta.url).pathname;
   const { stdout, stderr } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", SCRIPT], { cwd });
   assert.equal(stdout.trim(), "still here");

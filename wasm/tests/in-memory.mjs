@@ -1,5 +1,5 @@
-// A client and a server of the package in one thread that exchange datagrams in memory with a fake clock, so that every
-// run is the same.
+// A client and a server in one thread that exchange datagrams in memory. The clock is fake, so that every run is
+// identical.
 
 import { readFile } from "node:fs/promises";
 
@@ -67,7 +67,7 @@ class Direction {
 
   put(datagram) {
     if (this.#end - this.#first === SLOTS) {
-      throw new Error("more datagrams at once than the wire has room for");
+      throw new Error(`the wire holds at most ${SLOTS} datagrams`);
     }
     const slot = this.#end++ % SLOTS;
     this.#slots[slot].set(datagram, this.#before);
@@ -89,7 +89,7 @@ async function load(name, classes) {
   return instantiate(await WebAssembly.compile(await readFile(new URL(`../pkg/${name}.wasm`, import.meta.url))), classes);
 }
 
-/** An open RakNet connection, its remote, and `step`, which advances by one millisecond. */
+/** Opens a RakNet connection. Returns both of its ends, and `step`, which advances the clock by one millisecond. */
 export async function openInMemory() {
   const [clientWasm, serverWasm] = [await load("raknet", raknetClasses), await load("server", serverClasses)];
   const clock = new PlayedClock();
@@ -123,7 +123,7 @@ export async function openInMemory() {
   server.accept().then((connection) => (accepted = connection));
   for (let steps = 0; !isOpen || accepted === undefined; steps++) {
     if (steps > 10_000) {
-      throw new Error("the connection does not open");
+      throw new Error("the connection did not open within 10,000 steps");
     }
     step();
     await undefined;

@@ -1,4 +1,4 @@
-// Keys of secure connections and servers with them, created by the command-line tool; tokens of relays.
+// Keys, secure servers and relay tokens for tests, created by the command-line tool.
 
 import { execFileSync } from "node:child_process";
 import { createHmac, randomBytes, randomUUID } from "node:crypto";
@@ -14,21 +14,21 @@ export function rakwire(...args) {
   return execFileSync(path, args, { encoding: "utf8" }).trim();
 }
 
-/** A folder that is removed at the end. */
+/** Creates a folder that is removed at the end of the test. */
 export function folderOf(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-secure-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** A key in a file, its public key and the hash of that. */
+/** Creates a key file. Returns its path, the public key and the hash of the public key. */
 export function keygen(t) {
   const file = join(folderOf(t), "key");
   const [key, hash] = rakwire("keygen", file).split("\n");
   return { file, key, hash };
 }
 
-/** A secure echo server, with its key. */
+/** Starts a secure echo server, and returns it with its key. */
 export async function startSecureEcho(t, ...more) {
   const pair = keygen(t);
   const { address } = await startEcho(t, "--secure", pair.file, ...more);
@@ -36,8 +36,8 @@ export async function startSecureEcho(t, ...more) {
 }
 
 /**
- * The key file of a relay that requires tokens, and a function that creates tokens for its target "game" that expire
- * after some seconds.
+ * Returns the key file for a relay that requires tokens, and a function that creates tokens for its target "game" with
+ * an expiry in seconds.
  */
 export function relayTokens(t) {
   const key = randomBytes(32);

@@ -28,7 +28,7 @@ export const LEAVE = {
   "reload by a script": (page) => Promise.all([page.waitForEvent("load"), page.evaluate(() => location.reload())]),
 };
 
-/** The ways to leave a page in Firefox, by its tab. */
+/** The ways to leave a page in Firefox, applied to its tab. */
 const LEAVE_FIREFOX = {
   close: (tab) => tab.close(),
   reload: (tab) => tab.reload(),
@@ -39,28 +39,30 @@ const LEAVE_FIREFOX = {
 /** Closes the connection while the page stays open. */
 const CLOSE = { "close()": (page) => page.evaluate(async () => void (await globalThis.connection.close())) };
 
-/** The ways to close a connection: with its page, or before. */
+/** The names of the ways to close a connection: by leaving its page, or by `close()`. */
 export const ENDS = Object.keys({ ...LEAVE, ...CLOSE });
 
 /**
- * The ways in Firefox for which the page's own disconnect arrives, by transport. Firefox closes the WebSockets of a
- * page that is replaced before the page is notified.
+ * Returns the ways for which the page's own disconnect arrives in Firefox. Firefox closes the WebSockets of a replaced
+ * page before it notifies the page.
  */
 export const endsAlone = ({ transport }) => ENDS.filter((how) => transport !== "websocket" || how.startsWith("close"));
 
-/** The server's log text for a player that has disconnected, and for one that was silent for too long. */
+/** The close reason in the server's log for a player that has disconnected. */
 export const DISCONNECTED = "the peer ended the connection";
+/** The close reason in the server's log for a player that was silent for too long. */
 export const SILENT = "the connection timed out: the peer stopped answering";
 
 export const BY_THE_PAGE = "by the page alone";
 /**
- * The kinds of relays: one that knows the protocol of its target disconnects a lost client itself, the other does not.
+ * The kinds of targets, as options of the relay. A relay that knows the protocol of its target disconnects a lost
+ * client itself. With `raw`, only the page can disconnect.
  */
 export const RELAYS = { "by the page or its relay": ",kind=raknet", [BY_THE_PAGE]: ",kind=raw" };
 
 /**
- * A server, and a relay at `url`. `kind` is the protocol of the target. `ends` are the reasons in the server's log for
- * which connections were closed.
+ * Starts a server, and a relay at `url`. `kind` is the protocol of the target. `ends` returns the close reasons in the
+ * server's log.
  */
 export async function startLogged(t, kind = ",kind=raknet", listen = "127.0.0.1:0") {
   const echo = await startLoggedEcho(t);
@@ -70,7 +72,7 @@ export async function startLogged(t, kind = ",kind=raknet", listen = "127.0.0.1:
   return { echo, url: `ws://${relay.address}/ws`, ends };
 }
 
-/** Opens a connection in a page. */
+/** Runs in a page: opens a connection. */
 const OPEN = async ([address, transport, inWorker]) => {
   const { connect } = await import("/dist/index.js");
   const { worker } = await import("/dist/worker.js");
@@ -78,8 +80,9 @@ const OPEN = async ([address, transport, inWorker]) => {
 };
 
 /**
- * Returns a function that opens a page with a connection, leaves it, and returns the reason of the closing at the
- * server and the milliseconds until then. `openPage` opens a page, and `ways` are the ways to leave it.
+ * Returns a function that opens a page with a connection and leaves it. The function returns the close reason in the
+ * server's log and the time until it appeared, in milliseconds. `openPage` opens a page, and `ways` are the ways to
+ * leave it.
  */
 function leaving({ url, ends }, openPage, ways) {
   return async (how, { transport, inWorker }) => {
@@ -96,7 +99,7 @@ function leaving({ url, ends }, openPage, ways) {
   };
 }
 
-/** Like `leaving`, with Chromium. */
+/** Returns the function of {@link leaving} for Chromium. */
 export async function startLeaving(t, kind) {
   const logged = await startLogged(t, kind);
   const { page: first } = await openWith(t, { game: logged.echo.address });
@@ -108,7 +111,7 @@ export async function startLeaving(t, kind) {
   return leaving(logged, openTab, { ...LEAVE, ...CLOSE });
 }
 
-/** Like `leaving`, with Firefox. */
+/** Returns the function of {@link leaving} for Firefox. */
 export async function startLeavingFirefox(t, kind, { transport }) {
   const listen = transport === "webrtc" ? `${OWN_ADDRESS}:0` : undefined;
   const logged = await startLogged(t, kind, listen);

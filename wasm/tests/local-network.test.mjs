@@ -1,5 +1,5 @@
-// A page that Chromium considers part of the public network, and a relay of the local network or of this machine: the
-// effects of Local Network Access.
+// Local Network Access in Chromium: a page that counts as part of the public network connects to a relay in the local
+// network or on this machine.
 
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,16 +16,19 @@ import { buildExample } from "./rust-example.mjs";
 import { startEcho, startRelay } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
-/** Names that do not resolve: of a page and a frame (RFC 6761 section 6.2), and of a relay in a private network. */
+/**
+ * Host names that do not resolve: of the page and of a frame (RFC 6761 section 6.2), and of a relay in a private
+ * network.
+ */
 const PAGE = "game.test";
 const FRAME = "frame.test";
 const RELAY = "relay.internal";
 /** The names of the permissions in all versions of Chrome. */
 const PERMISSIONS = ["local-network-access", "local-network", "loopback-network"];
-/** The transports, and a worker, which has no data channels. */
+/** The options of the connections: each transport, and a worker, which has no data channels. */
 const WAYS = [{ transport: "auto" }, { transport: "websocket" }, { transport: "webtransport" }, { transport: "webrtc" }, { inWorker: true }];
 
-/** A site of the package or of the Rust example that Chromium considers part of the public network. */
+/** Starts a site with the package or the Rust example that Chromium considers part of the public network. */
 async function startSite(t, { isSecure, isRust }) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-local-network-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -44,8 +47,8 @@ async function startSite(t, { isSecure, isRust }) {
 }
 
 /**
- * Opens a public page with this decision of its browser, or with prompts on a display; the relay is in this address
- * space.
+ * Opens a page in the public network with this permission decision, or with prompts on a display. Chromium treats the
+ * relay as part of the address space `space`.
  */
 async function openPublicPage(t, relay, { isSecure = true, isRust = false, decision, display, space = "loopback" } = {}) {
   const site = await startSite(t, { isSecure, isRust });
@@ -70,7 +73,7 @@ async function openPublicPage(t, relay, { isSecure = true, isRust = false, decis
   return { page, site };
 }
 
-/** Tries to connect or to ping in a page or a frame; returns "open" and the transport, or the error. */
+/** Connects or pings in a page or a frame. Returns "open" and the transport, or the error. */
 function attempt(frame, url, { inWorker = false, isPing = false, ...options } = {}) {
   return frame.evaluate(async ([url, inWorker, isPing, options]) => {
     const { connect, ping } = await import("/dist/index.js");
@@ -98,9 +101,9 @@ async function start(t) {
   return (await startRelay(t, { game: address }, "--allow-any-origin")).address;
 }
 
-/** The refusals, each with its permission: by the user, and by a browser that cannot ask the user. */
+/** The refusals with the permission state of each: by the user, and by a browser that cannot prompt the user. */
 for (const [what, decision] of [["refused by the player", "denied"], ["refused by a browser that cannot ask", undefined]]) {
-  test(`a relay on this machine, ${what}, has another error than an unreachable one`, async (t) => {
+  test(`a relay on this machine, ${what}, causes local-network-refused`, async (t) => {
     const relay = await start(t);
     const { page } = await openPublicPage(t, relay, { decision });
     for (const way of [...WAYS, { isPing: true }]) {
@@ -123,7 +126,7 @@ test("every transport reaches a relay on this machine once the user allows it", 
   assert.deepEqual([off.code, /public network/.test(off.message)], ["relay-unreachable", false]);
 });
 
-test("an unanswered permission prompt ends at the deadline with a specific error", async (t) => {
+test("an attempt with an unanswered permission prompt fails at its deadline with a specific error", async (t) => {
   const relay = await start(t);
   const display = await openDisplay();
   t.after(() => display.close());
@@ -135,7 +138,7 @@ test("an unanswered permission prompt ends at the deadline with a specific error
   }
 });
 
-test("a public http page gets an error that requires https, because its browser never asks", async (t) => {
+test("a public http page gets an error that says that the page needs https", async (t) => {
   const relay = await start(t);
   const { page } = await openPublicPage(t, relay, { isSecure: false });
   for (const way of [...WAYS, { isPing: true }].filter(({ transport }) => transport !== "webtransport")) {
@@ -182,7 +185,7 @@ test("an https page queries an http relay in the local network by name and conne
   assert.ok(["webtransport", "webrtc"].includes(transport), transport);
 });
 
-/** Returns the outcome of a Rust program by each transport, and of a ping. */
+/** Returns the outcomes of a Rust program: of a connection by each transport, and of a ping. */
 function attemptRust(page, relay) {
   return page.evaluate(async (url) => {
     const example = await import("/echo.js");
@@ -195,7 +198,7 @@ function attemptRust(page, relay) {
   }, `ws://${relay}/ws`);
 }
 
-test("a Rust program gets specific errors for the decisions of the browser", { timeout: 600_000 }, async (t) => {
+test("a Rust program gets a specific error for each permission decision of the browser", { timeout: 600_000 }, async (t) => {
   const relay = await start(t);
   const refused = "the browser denies access to the local network";
   const undecided = "the relay was not reached: the page needs https and the permission of its user for the local network";
@@ -231,7 +234,7 @@ test("a Rust program in an https page reaches an http relay in the local network
   const { page } = await openPublicPage(t, relay, { isRust: true, decision: "granted", space: "local" });
   await page.evaluate(() => {
     const { setTimeout } = globalThis;
-    // The head start ends before WebTransport is open, and the page may not open a WebSocket to this name.
+    // Skips the head start of WebTransport, to test that the forbidden WebSocket does not make the attempt fail.
     globalThis.setTimeout = (callback, ms) => setTimeout(callback, ms === 250 ? 0 : ms);
   });
   const [auto, webTransport, webSocket, ping] = await attemptRust(page, `${RELAY}:${port}`);

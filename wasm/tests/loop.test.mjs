@@ -19,7 +19,7 @@ function fixture({ datagrams = 0, hasRoom = true, timeout } = {}) {
   return { seen, peer, sink, loop };
 }
 
-/** A clock that only moves when advanced, or jumps before timers fire, as in a suspended tab. */
+/** Mocks a clock that only moves when advanced, and that can jump before its timers fire, as in a suspended tab. */
 function standingClock(t) {
   let now = 1_000;
   t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -35,15 +35,15 @@ function standingClock(t) {
   };
 }
 
-/** Lets tasks pass until a condition holds, regardless of the clock. */
+/** Runs tasks until a condition holds, without advancing the clock. */
 async function tasksUntil(condition) {
   for (let tasks = 0; !condition(); tasks++) {
-    assert.ok(tasks < 100_000, "it never happens");
+    assert.ok(tasks < 100_000, "the condition never became true");
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-test("requests of one task cause one run", async (t) => {
+test("several schedule calls in one task cause one run", async (t) => {
   const { seen, loop } = fixture({ datagrams: 3 });
   t.after(() => loop.stop());
   loop.schedule();
@@ -94,7 +94,7 @@ test("the timer fires at the timeout of the peer", (t) => {
   assert.equal(seen.timeouts[1] - seen.timeouts[0], 30);
 });
 
-test("without a transport only timeouts of the peer are polled", (t) => {
+test("without a transport, the loop polls only the timeouts of the peer", (t) => {
   const { pass } = standingClock(t);
   const { seen, peer, sink, loop } = fixture({ datagrams: 1, hasRoom: false });
   t.after(() => loop.stop());
@@ -115,8 +115,8 @@ test("after a suspension, received datagrams are handled before the timeout with
   peer.timeout = undefined;
   jump(1_000);
   pass(10);
-  assert.equal(seen.timeouts.length, 1, "the timeout is not handled before received datagrams");
-  // No timer fires from now on, as in a hidden tab.
+  assert.equal(seen.timeouts.length, 1, "received datagrams must be handled before the timeout");
+  // No further timer fires, as in a hidden tab.
   await tasksUntil(() => seen.timeouts.length === 2);
 });
 
@@ -131,20 +131,20 @@ test("after a suspension, received datagrams are handled before the timeout even
   peer.waiting = 1;
   loop.schedule();
   await Promise.resolve();
-  // Arriving datagrams also cause runs.
+  // Received datagrams also cause runs.
   loop.run();
   assert.deepEqual([seen.timeouts.length, seen.sent], [1, 0]);
   await tasksUntil(() => seen.timeouts.length === 2);
   assert.equal(seen.sent, 1);
 });
 
-test("after a suspension, the timeout waits for further datagrams up to a limit", async (t) => {
+test("after a suspension, timeouts are deferred for further datagrams up to a limit", async (t) => {
   const { jump } = standingClock(t);
   const { seen, peer, loop } = fixture({ timeout: performance.now() + 10 });
   t.after(() => loop.stop());
   loop.run();
   peer.timeout = undefined;
-  // Just over the timeout: nothing shows how long the loop did not run.
+  // The timer is 60 ms late, just more than the 50 ms that indicate a suspension.
   jump(70);
   loop.run();
   const receive = async (tasks) => {
@@ -162,7 +162,7 @@ test("after a suspension, the timeout waits for further datagrams up to a limit"
   loop.run();
   jump(10_000);
   await receive(100);
-  assert.ok(seen.timeouts.length > 3, "a flood does not keep time from passing");
+  assert.ok(seen.timeouts.length > 3, "a flood must not defer timeouts forever");
 });
 
 test("a loop stopped during the handling of queued datagrams does nothing more", async (t) => {

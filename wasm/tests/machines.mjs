@@ -1,25 +1,25 @@
-// A client, a router and a server in network namespaces, as in the tests of the command-line tool.
+// A client, a router and a server in network namespaces, with the topology of the command-line tool's tests.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 import { start } from "./support.mjs";
 
-// The location of ip and nft, for users other than root.
+// Adds the folders of ip and nft, which are missing from the PATH of users other than root.
 process.env.PATH += ":/usr/sbin:/sbin";
 
 const SCRIPT = readFileSync(new URL("machines.sh", import.meta.url), "utf8");
 
 /**
- * The networks between the router and the two others, and the address of a server. An IPv6 route only replaces one of
- * the same metric, and kernel routes have 256.
+ * The networks between the router and each of the other machines, and the address of the server. An IPv6 route only
+ * replaces a route of the same metric, and kernel routes have the metric 256.
  */
 export const NETWORKS = {
   IPv4: { family: "-4", client: "10.71.1.0/24", server: "10.71.2.0/24", address: "10.71.2.2:61111" },
   IPv6: { family: "-6", client: "fd71:1::/64", server: "fd71:2::/64", address: "[fd71:2::2]:61111", metric: ["metric", "256"] },
 };
 
-/** Before packets are reassembled: NF_IP_PRI_CONNTRACK_DEFRAG is -400. */
+/** Firewall rules with a priority before that of the reassembly of packets (NF_IP_PRI_CONNTRACK_DEFRAG, -400). */
 const DROP_FRAGMENTS = `table inet fragments {
   chain arriving {
     type filter hook prerouting priority -450
@@ -41,7 +41,7 @@ export async function makeMachines(context) {
   const user = isRoot ? [] : ["--map-root-user"];
   const keeper = await start(context, "network namespaces", "unshare", [...user, "--net", "--mount", "sh", "-c", SCRIPT], /(ready)\n/);
   const enter = ["--target", String(keeper.pid), "--net", "--mount", ...(isRoot ? [] : ["--user", "--preserve-credentials"])];
-  /** The arguments of nsenter to run a command on a machine; the other namespaces were created by the router's. */
+  /** Returns the arguments of nsenter that run a command on a machine. The router's namespace contains the others. */
   const at = (machine, command) => [...enter, ...(machine === "router" ? [] : ["ip", "netns", "exec", machine]), ...command];
   const run = (machine, ...command) => execFileSync("nsenter", at(machine, command), { stdio: ["ignore", "pipe", "inherit"] });
   /** Sets the largest packet on the link to a machine. */
@@ -52,9 +52,9 @@ export async function makeMachines(context) {
   };
   return {
     run,
-    /** Limits packets between client and server to `mtu` bytes from now on. */
+    /** Limits packets between client and server to `mtu` bytes in both directions. */
     narrow: (mtu) => ["client", "server"].forEach((machine) => narrow(machine, mtu)),
-    /** Only from the server to the client. */
+    /** Limits packets from the server to the client to `mtu` bytes. */
     narrowBack: (mtu) => narrow("client", mtu),
     /** Drops fragments for both machines, as many firewalls do. */
     dropFragments: () => ["client", "server"].forEach((machine) => run(machine, "nft", DROP_FRAGMENTS)),

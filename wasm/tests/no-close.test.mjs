@@ -1,4 +1,4 @@
-// WebSockets that do not report their closing, or not as the standard requires: those of Node 22, of Deno, and of
+// WebSockets that report their closing differently from the standard, or not at all: those of Node 22, of Deno, and of
 // Chromium if the policy of the page forbids the URL.
 
 import assert from "node:assert/strict";
@@ -11,7 +11,7 @@ import { isTransient } from "rakwire/reconnect";
 
 import { LIMIT_MS } from "./support.mjs";
 
-/** A WebSocket that dispatches these events when it is opened. */
+/** Returns a WebSocket class whose instances dispatch these events when they are created. */
 const failing = (...events) =>
   class extends EventTarget {
     bufferedAmount = 0;

@@ -1,4 +1,4 @@
-// The behaviour of the package if Rust has no memory for its output.
+// The behaviour of the package if Rust cannot allocate memory for its output.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ import { fails } from "./support.mjs";
 const AT = 1_024;
 const TEXTS = "failed it failed\n\nlost it fell silent\n\nnot-sent it was not accepted\n\ntooShort\nexpired";
 
-/** A memory with other data than a record at address 0, and a function that writes a record. */
+/** Returns a memory whose address 0 holds no valid record, and a function that writes a record. */
 function memoryOf() {
   const memory = new WebAssembly.Memory({ initial: 1 });
   const view = new DataView(memory.buffer);
@@ -53,7 +53,7 @@ test("until Rust has memory for its output, errors are no-memory and statistics 
   assert.deepEqual([peer.stats().drops, peer.stats().mtu], [{ expired: 5 }, 7]);
 });
 
-test("a server without memory for its statistics has none", () => {
+test("a server without memory for its statistics or texts reports them as empty", () => {
   const { memory, write } = memoryOf();
   const missing = new Set(["stats", "texts"]);
   const output = (what, bytes) => (missing.has(what) ? 0 : write(bytes));

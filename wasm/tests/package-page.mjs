@@ -11,7 +11,10 @@ import { startRelay } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** A page that can import the package, and its relay. `headers` are those of the page, `flags` those of Chromium. */
+/**
+ * Opens a page that can import the package, with a relay. `headers` are the headers of the page, `flags` those of
+ * Chromium.
+ */
 export async function openWith(t, targets, headers, flags) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-page-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));

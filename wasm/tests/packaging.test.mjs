@@ -1,4 +1,4 @@
-// The package as users get it: packed, installed in another folder, type-checked and run.
+// The package as users install it: packed, installed in another folder, type-checked and run.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -69,7 +69,9 @@ function typeCheck(config) {
 
 test("an installed package type-checks without skipLibCheck", () => typeCheck("tsconfig.json"));
 
-/** Returns the TypeScript programs of a document. A program without imports has those of the one before it. */
+/**
+ * Returns the TypeScript programs of a document. A program without imports gets the imports of the program before it.
+ */
 function programs(document) {
   let imports = "";
   return [...document.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, program]) => {
@@ -81,7 +83,7 @@ function programs(document) {
 
 test("the programs of the guide type-check", () => {
   const guide = programs(readFileSync(join(PACKAGE, "../docs/guide-npm.md"), "utf8"));
-  assert.match(guide[0], /FIRST_FREE_ID/, "the first one is the first game");
+  assert.match(guide[0], /FIRST_FREE_ID/, "the first program must be the first game of the guide");
   assert.ok(guide.length >= 5, `${guide.length} programs`);
   const files = guide.map((program, index) => {
     const file = `guide-${index + 1}.ts`;

@@ -1,4 +1,4 @@
-// The notification of a server when a page has ended: by the page itself, or by the relay in its place.
+// The disconnect that a server receives when a page is left: from the page itself, or from the relay on its behalf.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -19,7 +19,7 @@ for (const protocol of PROTOCOLS) {
   const kind = protocol.name === "RakNet" ? "raknet" : "game-protocol";
   test(`${protocol.name}: the server is notified when a page with a WebSocket is left in any way`, async (t) => {
     const echo = await startLoggedEcho(t, ...protocol.echo);
-    // The page's last datagrams may be lost with it, so the relay also notifies the server.
+    // The page's last datagrams may be lost, so the relay also notifies the server.
     const { page: first, url } = await openWith(t, { game: `${echo.address},kind=${kind}` });
     const reasons = {};
     for (const [how, leave] of Object.entries(LEAVE)) {
@@ -54,7 +54,7 @@ for (const protocol of PROTOCOLS) {
     const connection = await connect(`ws://${relay.address}/ws`, { target: "game", webSocket: Kept, timeoutMs: LIMIT_MS, ...protocol.options });
     connection.send(Uint8Array.of(0xfe));
     await next(connection);
-    // A browser does this for a page that has ended.
+    // Closes the WebSocket like a browser whose page was closed.
     sockets[0].close(1001);
     await until(() => ends(echo).length === 1, "the server is notified");
     assert.deepEqual(ends(echo), [DISCONNECTED]);
@@ -98,7 +98,7 @@ test("a connection reports that it was closed with its page, unless the option i
     const options = { target: "game", timeoutMs: 60_000 };
     const one = await connect(address, options);
     const other = await connect(address, { ...options, endWithPage: false });
-    // A page put into the back/forward cache gets the same event.
+    // Dispatches the event that a page gets when it is put into the back/forward cache.
     dispatchEvent(new PageTransitionEvent("pagehide", { persisted: true }));
     return [(await one.closed).code, (await other.close()).code];
   }, url);

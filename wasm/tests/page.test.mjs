@@ -16,7 +16,7 @@ import { startEcho, startRelay } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** A page of a relay that also serves the package. */
+/** Opens a page of a relay that also serves the package. */
 async function servePage(t, targets) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-page-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -67,7 +67,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("a page lists servers without the WebAssembly", async (t) => {
+test("a page lists servers without loading the WebAssembly", async (t) => {
   const [one, two] = [await startEcho(t, "--advertise", "one"), await startEcho(t, "--advertise", "two")];
   const page = await servePage(t, { one: one.address, two: two.address, gone: "127.0.0.1:9" });
   const loaded = [];
@@ -75,7 +75,7 @@ test("a page lists servers without the WebAssembly", async (t) => {
   const found = await page.evaluate(async () => {
     const { discover } = await import("/dist/ping.js");
     let pongs;
-    // Servers that answer too late on this machine are pinged again, with more time.
+    // On a busy machine a server may answer too late, so it is pinged again with a longer timeout.
     for (const timeoutMs of [1_500, 5_000, 30_000]) {
       pongs = await discover("/ws", { targets: ["one", "gone", "two"], timeoutMs });
       if (pongs.length === 2) {
@@ -103,7 +103,7 @@ test("the page of the quickstart shows the documented output", async (t) => {
   const alias = { rakwire: join(PACKAGE, "dist/index.js") };
   await build({ entryPoints: [join(folder, "main.ts")], bundle: true, format: "esm", target: "es2022", alias, outdir: folder });
   writeFileSync(join(folder, "index.html"), '<!doctype html><body><script type="module" src="main.js"></script>');
-  // From another port than the relay's, like the page of a development server.
+  // Served from another port than the relay's, like a page of a development server.
   const server = await serve(folder);
   t.after(() => server.stop());
 

@@ -1,7 +1,7 @@
-// Run by paths.test.mjs on the client's machine: connects to the server of its first argument by the transport of the
-// second. `udp` connects directly from Node, the others through a relay that is started for it: `websocket` in Node, or
-// the transports of Chromium. For each line of its input, it sends large messages in sequence and waits for their
-// echoes. Prints `open` and `echoed`, each with the MTU.
+// Run by paths.test.mjs on the client's machine, with the arguments SERVER TRANSPORT. `udp` connects directly from
+// Node. The other transports use a relay that this script starts: `websocket` from Node, the rest from Chromium. For
+// each line of its input, sends large messages in sequence and waits for their echoes. Prints `open` and `echoed`, each
+// with the MTU.
 
 import { createInterface } from "node:readline";
 
@@ -13,7 +13,7 @@ const LENGTH = 5_000;
 /** The maximum number of times that a page is loaded. */
 const LOADS = 5;
 
-/** Runs in Node or in a page. */
+/** Runs in Node or in a page: opens a connection, and returns its MTU. */
 async function open([module, url, transport, timeoutMs, WebSocket]) {
   const { connect } = await import(module);
   const connection = await connect(url, { target: "game", timeoutMs, ...(transport && { transport }), ...(WebSocket && { webSocket: WebSocket }) });
@@ -21,7 +21,7 @@ async function open([module, url, transport, timeoutMs, WebSocket]) {
     for (let number = 0; number < count; number++) {
       connection.send(Uint8Array.from({ length }, (_, index) => (index === 0 ? 0xfe : (index * 31 + number) & 0xff)));
       const { bytes } = await connection.receive();
-      if (bytes.length !== length || bytes[length - 1] !== (((length - 1) * 31 + number) & 0xff)) throw new Error("another message");
+      if (bytes.length !== length || bytes[length - 1] !== (((length - 1) * 31 + number) & 0xff)) throw new Error("the echo differs from the message");
     }
     return connection.stats().mtu;
   };
@@ -42,7 +42,8 @@ async function openByUdp(_context, server) {
 
 async function openInPage(context, server, transport) {
   const { page, url } = await openWith(context, { game: server });
-  // Chromium cancels requests in progress when an interface appears, and it may notice these late.
+  // Chromium cancels requests in progress when an interface appears, and it may notice the interfaces of this machine
+  // late.
   const loads = () => page.evaluate(() => import("/dist/index.js").then(() => true, () => false));
   for (let attempts = 0; attempts < LOADS && !(await loads()); attempts++) {
     await page.reload();

@@ -1,5 +1,4 @@
-// Run by paths.test.mjs on a machine: an echo server in Node at the host and port of its arguments, which prints the
-// addresses of its clients.
+// Run by paths.test.mjs with the arguments HOST PORT: an echo server in Node that prints the addresses of its clients.
 
 import { listen } from "rakwire/server";
 

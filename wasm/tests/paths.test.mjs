@@ -1,5 +1,5 @@
-// Paths to the game server that are narrower than the handshake showed, or blocked for a while, in network namespaces:
-// of clients behind a relay, and of clients in Node over UDP.
+// Paths to the game server whose MTU falls below the negotiated one, or that are blocked for a while, in network
+// namespaces. The clients are behind a relay, or in Node over UDP.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ import { program, until } from "./support.mjs";
 const CLIENT = fileURLToPath(new URL("path-client.mjs", import.meta.url));
 const SERVER = fileURLToPath(new URL("path-server.mjs", import.meta.url));
 
-/** A server that sends everything back. */
+/** Starts an echo server. */
 function startServer(machines, address, machine = "server") {
   const tool = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   return machines.start(machine, "rakwire echo", [tool, "echo", "--listen", address], /listening on (\S+)\n/);
@@ -26,13 +26,16 @@ async function startClient(machines, address, transport, machine = "client") {
   const echo = async () => {
     rounds += 1;
     client.tell("send");
-    await until(() => mtus().length === rounds, "large messages come back");
+    await until(() => mtus().length === rounds, "the large messages are echoed");
     return mtus().at(-1);
   };
   return { mtu: Number(client.address), echo };
 }
 
-/** Chromium's WebTransport carries datagrams of 1,024 bytes, as every IPv6 link does. */
+/**
+ * The transports, the address families and the MTUs of the narrow paths. Chromium's WebTransport carries datagrams of
+ * 1,024 bytes, which fit every IPv6 link.
+ */
 const WAYS = [
   { transport: "websocket", family: "IPv4", mtu: 1_400, tunnel: 1_280 },
   { transport: "websocket", family: "IPv6", mtu: 1_400, tunnel: 1_280 },
@@ -66,7 +69,7 @@ for (const { transport, family, mtu, tunnel } of WAYS) {
     machines.dropFragments();
     await startServer(machines, address);
     const { mtu: reached, echo } = await startClient(machines, address, transport);
-    assert.ok(reached <= mtu, "request 1 is cut to the path");
+    assert.ok(reached <= mtu, "the MTU must not exceed that of the path");
     await echo();
   });
 }
@@ -77,9 +80,9 @@ test("a client waits while a firewall blocks the path from the relay to the serv
   await startServer(machines, address);
   machines.forbid();
   const started = startClient(machines, address, "websocket");
-  // The promise is awaited below, and may fail before.
+  // Prevents an unhandled rejection if the promise fails before it is awaited below.
   started.catch(() => undefined);
-  await until(machines.hasForbidden, "the relay sends something");
+  await until(machines.hasForbidden, "the firewall has blocked a datagram of the relay");
   machines.allow();
   const { echo } = await started;
   await echo();
@@ -90,7 +93,7 @@ async function makeLinks(t) {
   const machines = await makeMachines(t);
   for (const machine of ["client", "server"]) {
     machines.run("router", "ip", "address", "add", "fe80::7/64", "dev", `to_${machine}`, "nodad");
-    // The kernel creates one later, when it has detected the link.
+    // The kernel adds another link-local address later, once it has detected the link.
     machines.run(machine, "ip", "address", "add", "fe80::2/64", "dev", "router", "nodad");
   }
   return machines;

@@ -1,4 +1,4 @@
-// The exported classes of the WebAssembly on their own.
+// Unit tests of the classes that the WebAssembly exports.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const RELIABLE = 2;
 const delivery = (reliability, channel = 0, priority = 2) => reliability | (priority << 3) | (channel << 5);
 const create = (protocol, protocolVersion = 6) =>
   createPeer(rust, { protocol, protocolVersion, progressInterval: 0, password: new Uint8Array(0), memory: {} });
-/** The classes, and the numbers of their reliabilities. */
+/** The classes, and the reliability numbers that each supports. */
 const CLASSES = [
   { name: "RakNet", create: () => create("raknet"), reliabilities: [0, 1, 2, 3, 4, 5, 6, 7] },
   { name: "Game Protocol", create: () => create("game"), reliabilities: [0, 2] },
@@ -30,7 +30,7 @@ function nextEvent(peer) {
 }
 
 for (const { name, create, reliabilities } of CLASSES) {
-  test(`${name}: an unresponsive server causes an event`, () => {
+  test(`${name}: connecting to an unresponsive server fails with no-answer`, () => {
     const peer = create();
     assert.equal(peer.pollTransmit(1000), undefined);
     peer.connect(1000);
@@ -58,7 +58,7 @@ for (const { name, create, reliabilities } of CLASSES) {
     assert.equal(codeOf(() => peer.connect(0)), "already-connected");
   });
 
-  test(`${name}: the counters start at zero, and an unopened peer is not closed`, () => {
+  test(`${name}: a new peer has zero counters and no timeout, and is not closed`, () => {
     const peer = create();
     const { drops, ...counters } = peer.stats();
     assert.deepEqual(drops, {});
@@ -111,7 +111,7 @@ test("Game Protocol: a connection begins with four bytes, which are not repeated
   assert.equal(nextEvent(peer)[1], "no-answer");
 });
 
-test("an event for which Rust has no memory is an error", () => {
+test("reading an event for which Rust has no memory fails with no-memory", () => {
   const { memory } = rust;
   const peer = createPeer({ memory, raknet: { create: () => 1, pollEvent: () => 1 } }, { protocol: "raknet", memory: {} });
   assert.equal(codeOf(() => nextEvent(peer)), "no-memory");

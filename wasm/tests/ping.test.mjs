@@ -14,13 +14,13 @@ import { fails, LIMIT_MS, startCpp, startEcho, startRelay } from "./support.mjs"
 
 const GUID = 0x0123456789abcdefn;
 
-/** The options of pings in these tests. */
+/** The default options of pings in these tests. */
 const USUAL = { webSocket: WebSocket, timeoutMs: LIMIT_MS };
 
 const at = (relay) => `ws://${relay.address}/ws`;
 const text = (bytes) => new TextDecoder().decode(bytes);
 
-/** A UDP socket that answers with `answer(datagram, count)`, if that returns a value. */
+/** Starts a UDP socket that sends the result of `answer(datagram, count)`, unless it is `undefined`. */
 async function startUdp(context, answer) {
   const socket = createSocket("udp4");
   context.after(() => socket.close());
@@ -52,7 +52,7 @@ test("pings are encoded and pongs decoded as in RakNet, and invalid pongs are ig
     const contents = readPong(pong(7n, "x".repeat(length)));
     assert.deepEqual({ ...contents, data: contents.data.length }, { time: 7n, guid: GUID, data: length, protocolVersion: undefined });
   }
-  // The length before the data identifies Minecraft Bedrock, and therefore the version for connecting.
+  // The length prefix identifies a Minecraft Bedrock server, and therefore its protocol version.
   for (const [written, expected, version] of [["\0\x05MCPE;", "MCPE;", 11], ["\0\0", "", 11], ["\0\x06MCPE;", "\0\x06MCPE;"], ["\0", "\0"]]) {
     const { data, protocolVersion } = readPong(pong(7n, written));
     assert.deepEqual([text(data), protocolVersion], [expected, version]);
@@ -85,7 +85,7 @@ test("a server list contains the servers that answer, in order", async (t) => {
   const relay = await startRelay(t, { two: two.address, silent, one: one.address });
   const options = { targets: ["two", "silent", "one"], webSocket: WebSocket };
   let found;
-  // Servers that answer too late on this machine are pinged again, with more time.
+  // On a busy machine a server may answer too late, so it is pinged again with a longer timeout.
   for (const timeoutMs of [700, 5_000, 30_000]) {
     found = await discover(at(relay), { ...options, timeoutMs });
     if (found.length === 2) {
@@ -110,7 +110,7 @@ test("servers refused by the relay are left out and reported", async (t) => {
   await assert.rejects(discover(at(relay), { ...USUAL, targets: ["one", "two"] }), fails("relay-unreachable", /cannot be reached/));
 });
 
-/** WebSockets that record how many of them exist at a time, and answer pings after a moment. */
+/** Returns a WebSocket class that counts its simultaneous instances, and answers pings after a delay. */
 function countingWebSocket() {
   const counts = { now: 0, most: 0, all: 0 };
   class Counting extends EventTarget {
@@ -133,7 +133,7 @@ function countingWebSocket() {
   return { counts, webSocket: Counting };
 }
 
-test("a long list is pinged a few at a time, with the token of the caller", async () => {
+test("discover pings at most 16 servers at a time, with the token of the caller", async () => {
   const { counts, webSocket } = countingWebSocket();
   const targets = Array.from({ length: 100 }, (_, index) => `server ${index}`);
   const found = await discover("ws://relay/ws", { targets, webSocket, timeoutMs: LIMIT_MS, token: "v2.a-b" });
@@ -143,7 +143,7 @@ test("a long list is pinged a few at a time, with the token of the caller", asyn
   await assert.rejects(ping("ws://relay/ws", { target: "one", webSocket, token: "a b" }), fails("bad-option", /token/));
 });
 
-test("a failed search pings no more servers and reports nothing more", async () => {
+test("a failed discover call pings no further servers and reports nothing more", async () => {
   const { counts, webSocket } = countingWebSocket();
   const targets = Array.from({ length: 100 }, (_, index) => (index === 40 ? "" : `server ${index}`));
   await assert.rejects(discover("ws://relay/ws", { targets, webSocket, timeoutMs: LIMIT_MS }), fails("bad-option", /target/));
@@ -181,7 +181,7 @@ class Refused extends EventTarget {
   close() {}
 }
 
-test("requests to the relay are cancelled with the ping, the search or the connection", async (t) => {
+test("requests to the relay are cancelled with the call of ping, discover or connect", async (t) => {
   const asked = [];
   let onAsked;
   t.mock.method(globalThis, "fetch", (_url, { signal }) => {
@@ -233,7 +233,7 @@ test("a cancelled ping sends the relay no requests", async (t) => {
   assert.equal(fetched.mock.callCount(), 0);
 });
 
-test("a lost ping is repeated, and a server may write its own clock", async (t) => {
+test("a lost ping is repeated, and a pong with the server's own clock is accepted", async (t) => {
   const address = await startUdp(t, (datagram, count) => {
     assert.equal(datagram.length, 33);
     return count === 1 ? Buffer.of(0x1c, 1, 2, 3) : pong(99n, "late");

@@ -1,4 +1,4 @@
-// Plugins: the delivery of messages with an id that a plugin owns.
+// Plugins: the delivery of messages whose id a plugin has claimed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ import { fails } from "./support.mjs";
 import { watchWaits } from "./waits.mjs";
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
-/** Numbers of messages with the id 1, and with another. */
+/** The numbers of messages with the plugin's id 1. */
 const OWN = range(0x101, 0x10a);
 const OTHERS = range(0x201, 0x20a);
 const mixed = OWN.flatMap((own, index) => [own, OTHERS[index]]);
@@ -45,7 +45,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(numbers, OWN);
   });
 
-  test(`${protocol}: messages that arrive before a plugin wait for it`, async () => {
+  test(`${protocol}: a plugin gets messages that arrived before it was attached`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const { numbers, plugin } = collector();
     arrive(...mixed.slice(0, 8));
@@ -53,7 +53,7 @@ for (const protocol of ["raknet", "game"]) {
     attach(connection, plugin);
     connection.addEventListener("message", ({ message }) => arrived.push(numberOf(message)));
     connection.onMessage = (message) => arrived.push(numberOf(message));
-    // Before the plugin has its first message.
+    // Arrives before the plugin has received its first message.
     arrive(...mixed.slice(8));
     assert.deepEqual(numbers, []);
     await settle();
@@ -105,7 +105,7 @@ test("messages for a detached plugin are discarded until another one attaches", 
   assert.deepEqual([first.numbers, second.numbers], [[], [0x102]]);
 });
 
-test("a plugin that detaches itself at an early message gets no more messages", async () => {
+test("a plugin that detaches itself while it gets queued messages gets no more of them", async () => {
   const { connection, arrive } = await openFake("raknet");
   const numbers = [];
   arrive(0x101, 0x102, 0x103);
@@ -151,7 +151,7 @@ test("plugins cannot be attached to other objects than connections", () => {
 });
 
 const CLASSES = { player: { x: { bits: 16 } } };
-/** Functions that start to use a connection, and return a function that ends the use. */
+/** Parts of the package that attach to a connection. Each returns a function that detaches it. */
 const USES = {
   calls(connection) {
     const calls = new RemoteCalls(connection, { functions: {} });
@@ -196,12 +196,12 @@ for (const [name, use] of Object.entries(USES)) {
       await settle();
     }
     assert.equal(left(), 0);
-    assert.ok(most > 0, "it waits for the end of the connection");
+    assert.ok(most > 0, "an attached plugin must wait for the close of the connection");
     end();
   });
 }
 
-test("replicas that left a connection before its close event stay with another", async () => {
+test("replicas that joined another connection ignore the close event of the previous one", async () => {
   const [first, second] = [await openFake("raknet"), await openFake("raknet")];
   const replicas = new Replicas({ classes: CLASSES });
   replicas.join(first.connection);

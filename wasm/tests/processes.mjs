@@ -6,23 +6,26 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** The time limit for something that must happen: much longer than it takes, even on a busy machine. */
+/**
+ * The time limit in milliseconds for an event that must occur: much longer than the event takes, even on a busy
+ * machine.
+ */
 export const LIMIT_MS = 60_000;
 const START_MS = LIMIT_MS;
 const POLL_MS = 10;
 
-/** Waits until a condition, or a promise of it, holds, which must happen. */
+/** Waits until a condition, or its promise, is true. Fails after {@link LIMIT_MS}. */
 export async function until(condition, what) {
   for (const end = Date.now() + LIMIT_MS; !(await condition()); await sleep(POLL_MS)) {
-    assert.ok(Date.now() < end, `it never happens: ${what}`);
+    assert.ok(Date.now() < end, `timed out after ${LIMIT_MS} ms while waiting until ${what}`);
   }
 }
 
-/** Returns a program, or a folder of them, that an environment variable names. */
+/** Returns the path of a program, or of a folder of programs, from an environment variable. */
 export function program(variable, howTo) {
   const path = process.env[variable];
   if (!path || !existsSync(path)) {
-    throw new Error(`${variable} must name what exists (now: ${path ?? "unset"}). ${howTo}`);
+    throw new Error(`${variable} must be the path of an existing program or folder, but is ${path ?? "not set"}. ${howTo}`);
   }
   return path;
 }
@@ -40,13 +43,13 @@ function firstMatch(child, name, pattern, logged) {
       }
     });
     child.on("error", reject);
-    child.on("close", (code, signal) => reject(new Error(`${name} ended at once (${signal ?? code}): ${printed}${logged()}`)));
+    child.on("close", (code, signal) => reject(new Error(`${name} exited before it was ready (${signal ?? code}): ${printed}${logged()}`)));
   });
 }
 
 /**
- * Starts a program and waits until its output matches `pattern`. At the end of the test it is stopped with the signal
- * `end`; a program with child processes has to handle it.
+ * Starts a program and waits until its output matches `pattern`. At the end of the test, sends it the signal `end`,
+ * which a program with child processes must handle.
  */
 export async function start(context, name, path, args, pattern, logs = false, end = "SIGKILL") {
   // Standard input stays open, because the interop peers exit when it closes.
@@ -69,7 +72,7 @@ export async function start(context, name, path, args, pattern, logs = false, en
   return { address: await firstMatch(child, name, pattern, () => logged), tell, pid: child.pid, stop, printed: () => text, logged: () => logged };
 }
 
-/** Starts a program at its previous address, which something else may occupy for a moment. */
+/** Restarts a program at its previous address. Retries while another program occupies the address. */
 export async function startAgain(start) {
   for (const end = Date.now() + LIMIT_MS; ; await sleep(10 * POLL_MS)) {
     try {
@@ -90,7 +93,7 @@ export function startEcho(context, ...more) {
   return start(context, "rakwire echo", path, ["echo", ...listen, ...more], /listening on (\S+)\n/);
 }
 
-/** Like `startEcho`, with a log of connections. */
+/** Starts an echo server like {@link startEcho} that logs its connections. */
 export function startLoggedEcho(context, ...more) {
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   return start(context, "rakwire echo", path, ["echo", "--listen", "127.0.0.1:0", ...more], /listening on (\S+)\n/, true);
@@ -102,7 +105,7 @@ export function printsJson(...args) {
   return JSON.parse(execFileSync(path, args, { encoding: "utf8" }));
 }
 
-/** Starts a server of a plugin example, which cargo puts next to the command-line tool. */
+/** Starts the server of a plugin example, which cargo builds into the folder of the command-line tool. */
 export function startPluginExample(context, example, ...args) {
   const folder = dirname(program("RAKWIRE_BIN", "Build all with `cargo build --workspace --bins --examples`."));
   return start(context, example, join(folder, "examples", example), args, /listening on (\S+)\n/);
@@ -136,11 +139,11 @@ export function startRelay(context, targets, ...more) {
   return runRelay(context, targets, more, false);
 }
 
-/** Like `startRelay`, with the HOST:PORT of the metrics as `admin`. */
+/** Starts a relay like {@link startRelay} whose metrics are served at the HOST:PORT `admin`. */
 export async function startMonitoredRelay(context, targets, ...more) {
   const relay = await runRelay(context, targets, ["--admin-listen", "127.0.0.1:0", ...more], true);
-  // The log uses another pipe than the address.
+  // The log and the address arrive on different pipes, so the log may be late.
   const metrics = () => /\badmin=(\S+)\s/.exec(relay.logged());
-  await until(metrics, "the relay says where its metrics are");
+  await until(metrics, "the relay logs the address of its metrics");
   return { ...relay, admin: metrics()[1] };
 }

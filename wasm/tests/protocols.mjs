@@ -21,9 +21,9 @@ export const RAKNET = {
   defaultReliability: "reliable-ordered",
   /** More messages than the receive queue takes, fewer than the memory of a connection. */
   burst: 3000,
-  /** The bytes of a message that fits into one datagram. */
+  /** The length in bytes of a message that fits into one datagram. */
   short: 1000,
-  /** Memory for a few dozen of them. */
+  /** Memory for a few dozen messages of the length `short`. */
   smallMemory: { blocks: 256, blockSize: 512 },
   tooLong: { bytes: 10_000_000, words: /exceeds/ },
 };
@@ -52,7 +52,7 @@ export function connectTo(relay, protocol, options) {
   return connect(`ws://${relay.address}/ws`, { ...usual, ...protocol.options, ...options });
 }
 
-/** An echo server behind a relay, and a function that connects to it. */
+/** Starts an echo server behind a relay. Returns a function that connects to it. */
 export async function echoFixture(t, protocol) {
   const echo = await startEcho(t, ...protocol.echo);
   const relay = await startRelay(t, { game: echo.address });

@@ -8,7 +8,7 @@ import { Race } from "../dist/transport/race.js";
 import { FakeCarrier, FakeClock, settled, startTransport } from "./fake-carriers.mjs";
 import { openFake } from "./fake-peer.mjs";
 
-/** A race of carriers with these names. The `broken` ones cannot be created. */
+/** Starts a race of carriers with these names. Carriers in `broken` cannot be created. */
 function startRace(names, broken = []) {
   const clock = new FakeClock();
   const carriers = [];
@@ -109,8 +109,8 @@ test("a carrier that failed joins a race again, and the race ends after the new 
 });
 
 /**
- * The number of round trips to open each: `/transports`, QUIC and the session; `/transports`, ICE, DTLS, SCTP; TCP and
- * HTTP.
+ * The number of round trips to open each carrier. They are spent on `/transports`, QUIC and the session; on
+ * `/transports`, ICE, DTLS and SCTP; on TCP and HTTP.
  */
 const ROUND_TRIPS = { webtransport: 4, webrtc: 8, websocket: 2 };
 /** The round trips of the RakNet handshake. */
@@ -121,7 +121,7 @@ for (const [what, silent, winner] of [
   ["WebTransport is not answered", ["webtransport"], "websocket"],
   ["UDP is blocked", ["webtransport", "webrtc"], "websocket"],
 ]) {
-  test(`where ${what} a page is connected within a second at a round trip of 100 ms`, async () => {
+  test(`where ${what}, a page is connected within a second at a round trip of 100 ms`, async () => {
     const clock = new FakeClock();
     const entrants = Object.keys(ROUND_TRIPS).map((name) => ({
       name,
@@ -142,7 +142,7 @@ for (const [what, silent, winner] of [
   });
 }
 
-test("a race without a winner reports the known cause", async () => {
+test("a race without a winner reports the close code of the relay if there is one", async () => {
   const { carriers, won } = startRace(["webtransport", "websocket"]);
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].events.onClose({ code: 1013, reason: "full" });
@@ -159,12 +159,12 @@ test("a carrier that cannot be created counts as failed at any position", async 
   later.carriers[0].open();
   assert.deepEqual(later.won, ["webtransport"]);
   const all = startRace(["webtransport", "websocket"], ["webtransport", "websocket"]);
-  assert.deepEqual(all.won, [], "the caller is notified after that");
+  assert.deepEqual(all.won, [], "onFailed must not be called before the constructor has returned");
   await settled();
   assert.deepEqual(all.won, [{ code: 1006, reason: "Error: no websocket" }]);
 });
 
-test("only the winner opens a flow, and tokens and secrets are sent where they belong", async (t) => {
+test("only the winner of a race requests a flow, until the relay answers", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t);
   await clock.pass(HEAD_START_MS);
   assert.equal(carriers.length, 2);
@@ -173,7 +173,7 @@ test("only the winner opens a flow, and tokens and secrets are sent where they b
   carriers[0].open();
   await settled();
   assert.deepEqual([transport.name, events, carriers[1].isClosed], ["webtransport", ["open"], true]);
-  // On a lossy carrier, the flow is requested until it is named.
+  // On a lossy carrier, the flow request is repeated until the relay answers.
   await clock.pass(1_000);
   assert.equal(carriers[0].requests, 3);
   carriers[0].nameFlow(false);
@@ -190,7 +190,7 @@ test("a silent carrier is replaced without closing its flow first", async (t) =>
   await clock.pass(900);
   carriers[0].events.onDatagram(new Uint8Array(1));
   await clock.pass(30_000);
-  assert.deepEqual(events, ["open", 1], "silence is none while nothing is sent");
+  assert.deepEqual(events, ["open", 1], "a carrier must not count as silent while nothing is sent");
   transport.send(new Uint8Array(100));
   await clock.pass(5_000);
   assert.deepEqual(events, ["open", 1, "interrupted"]);
@@ -222,7 +222,7 @@ test("a better carrier takes over when it opens later", async (t) => {
   assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "websocket", "webtransport"]);
   carriers[2].events.onClose({ code: 1006, reason: "" });
   assert.equal(transport.name, "websocket");
-  // The better carrier is tried again, less often.
+  // The better carrier is tried again after a longer interval.
   await clock.pass(9_000);
   assert.equal(carriers.length, 3);
   await clock.pass(22_000);
@@ -230,7 +230,7 @@ test("a better carrier takes over when it opens later", async (t) => {
   carriers[3].open();
   await settled();
   assert.deepEqual([transport.name, carriers[3].requests], ["websocket", 1]);
-  // The relay closes the previous carrier, which may be noticed first.
+  // The relay closes the previous carrier. This close may arrive before the answer on the new carrier.
   carriers[1].events.onClose({ code: 4409, reason: "resumed by another connection" });
   carriers[3].nameFlow(true);
   assert.deepEqual([transport.name, events], ["webtransport", ["open", "interrupted", "resumed"]]);
@@ -245,7 +245,7 @@ test("silent data channels are replaced, and used again later", async (t) => {
   await settled();
   carriers[1].nameFlow(false);
   assert.deepEqual([transport.name, names(0)], ["webrtc", ["webtransport", "webrtc"]]);
-  // There is no WebTransport; the connection tries it at intervals.
+  // WebTransport is unavailable, and is tried again at intervals.
   transport.send(new Uint8Array(100));
   await clock.pass(3_600);
   assert.deepEqual([transport.name, events, carriers[1].isClosed], [undefined, ["open", "interrupted"], false]);
@@ -282,7 +282,7 @@ test("a better carrier that does not get the flow leaves the current one in plac
   assert.equal(carriers[1].isClosed, true);
 });
 
-/** A transport over a WebSocket, and the better carrier that it tries then. */
+/** Starts a transport over a WebSocket, and opens the better carrier that it tries afterwards. */
 async function startUpgrade(t, { opens = true } = {}) {
   const started = startTransport(t);
   const { carriers, clock } = started;
@@ -295,12 +295,12 @@ async function startUpgrade(t, { opens = true } = {}) {
   return started;
 }
 
-test("messages of the relay on one carrier do not complete the request of another", async (t) => {
+test("control messages on one carrier do not answer the flow request of another", async (t) => {
   const { transport, carriers, clock } = await startUpgrade(t);
   carriers[1].nameFlow(false);
   await clock.pass(10_000);
   assert.deepEqual([carriers[2].requests, carriers[2].isClosed, transport.name], [4, true, "websocket"]);
-  // This allows another attempt of data channels when the WebSocket is lost.
+  // The unresponsive carrier is tried again when the WebSocket is lost.
   carriers[1].events.onClose({ code: 1006, reason: "" });
   await clock.pass(1_000);
   assert.ok(carriers.length > 3);
@@ -330,7 +330,9 @@ test("datagrams too long for a better carrier are dropped, and RakNet's first re
   assert.deepEqual([carriers[1].sent, transport.dropped], [[1_024, 1_024], 1]);
 });
 
-/** A transport that has lost its WebTransport, and the two carriers of its first attempt to resume. */
+/**
+ * Starts a transport that has lost its WebTransport. Returns it with the two carriers of its first attempt to resume.
+ */
 async function startInterrupted(t, more) {
   const started = startTransport(t, more);
   const { carriers, clock } = started;
@@ -354,7 +356,7 @@ test("an unanswered attempt to resume is followed by others until the flow expir
   assert.deepEqual(events, ["open", "interrupted"]);
   await clock.pass(1_500);
   assert.deepEqual([transport.name, events], [undefined, ["open", "interrupted", "relay-closed 1006"]]);
-  assert.ok(carriers.every(({ isClosed }) => isClosed), "every carrier is closed");
+  assert.ok(carriers.every(({ isClosed }) => isClosed), "every carrier must be closed");
   const count = carriers.length;
   await clock.pass(60_000);
   assert.equal(carriers.length, count);
@@ -364,7 +366,7 @@ test("an unresponsive carrier is closed only when another one has the flow, beca
   const { transport, carriers, clock } = await startInterrupted(t, { carriers: ["websocket"] });
   const first = carriers.find(({ isClosed }) => !isClosed);
   first.open();
-  // The answer is missing for 3.75 s, and the next attempt follows.
+  // After 3.75 s without an answer, the next attempt starts.
   await clock.pass(5_000);
   const second = carriers.findLast((carrier) => carrier !== first && !carrier.isClosed);
   assert.deepEqual([transport.name, first.isClosed], [undefined, false]);
@@ -419,12 +421,12 @@ test("a WebSocket counts as silent only if its buffer does not shrink while the 
     await clock.pass(500);
     socket.bufferedAmount -= 1_000;
   }
-  assert.deepEqual(events, ["open"], "it leaves slowly");
+  assert.deepEqual(events, ["open"], "a WebSocket with a shrinking buffer must not count as silent");
   socket.nameFlow(false);
   transport.send(new Uint8Array(100));
   clock.block(20_000);
   await clock.pass(1_000);
-  assert.deepEqual(events, ["open"], "the page was blocked");
+  assert.deepEqual(events, ["open"], "a WebSocket must not count as silent while the page is blocked");
   await clock.pass(3_600);
   assert.deepEqual(events, ["open", "interrupted"]);
   assert.match(carriers[1].request.url.search, /resume=secret/);
@@ -450,7 +452,7 @@ test("a WebSocket sends no flow request to a relay without flows", async (t) => 
   assert.deepEqual([carriers[0].requests, events], [0, ["open"]]);
 });
 
-test("a refusal of the relay is reported as such, and a single carrier is not deferred", async (t) => {
+test("a refusal is reported with the code of the relay, and a single carrier does not defer its flow", async (t) => {
   const one = startTransport(t);
   one.carriers[0].open();
   await settled();
@@ -498,7 +500,7 @@ test("a carrier that opens but passes no datagrams is replaced before the connec
   assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "websocket"]);
   carriers[1].open();
   await settled();
-  assert.deepEqual([carriers[1].sent, events], [[4], ["open"]], "datagrams that the server has not received are repeated");
+  assert.deepEqual([carriers[1].sent, events], [[4], ["open"]], "datagrams that the server has not received must be resent");
   carriers[1].nameFlow(false);
   await clock.pass(20_000);
   assert.deepEqual([transport.name, carriers[2].name, events], ["websocket", "webtransport", ["open"]]);
@@ -525,7 +527,7 @@ test("a lost carrier that received nothing is replaced, and one that received so
 
 const WEBTRANSPORT = { port: 443, path: "/wt", certificate_hashes: [] };
 
-/** A transport with an open WebSocket, after its relay has answered `/transports` like this. */
+/** Starts a transport with an open WebSocket whose relay answers `/transports` with this status and body. */
 async function startAnswered(t, status, body) {
   t.mock.method(globalThis, "fetch", async () => new Response(body, { status }));
   const started = startTransport(t);
@@ -564,14 +566,14 @@ for (const [what, status, body] of [
   ["announces unusable transports", 200, JSON.stringify({ webtransport: null, webrtc: { port: "443" } })],
   ["announces incomplete transports", 200, JSON.stringify({ webtransport: { ...WEBTRANSPORT, certificate_hashes: [7] }, webrtc: { port: 443 } })],
 ]) {
-  test(`with a relay that ${what} datagrams have their full length and never become shorter`, async (t) => {
+  test(`with a relay that ${what}, datagrams have their full length and never become shorter`, async (t) => {
     const { transport, carriers, clock, events, offered } = await startAnswered(t, status, body);
     assert.deepEqual(offered, {});
     transport.send(new Uint8Array(1_464).fill(5));
     carriers[1].events.onDatagram(new Uint8Array(7));
     await clock.pass(60_000);
     assert.deepEqual([carriers[1].sent, carriers.length], [[1_464], 2]);
-    // It has WebTransport now, which would not carry the server's datagrams.
+    // The relay now offers WebTransport, whose datagrams are shorter than the server's.
     t.mock.method(globalThis, "fetch", async () => new Response(JSON.stringify({ webtransport: WEBTRANSPORT })));
     carriers[1].events.onClose({ code: 1006, reason: "" });
     assert.deepEqual(await carriers[2].request.announced(), { webtransport: WEBTRANSPORT });

@@ -1,4 +1,4 @@
-// The features of RakNet only, in Node, through a real relay, with real servers.
+// The features that only RakNet has, in Node, through a real relay, with real servers.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -38,7 +38,7 @@ test("the server's GUID equals that of its pong, and its addresses are known unt
 test("the clock of the server and the rates of the last second are measured", async (t) => {
   const { open } = await echoFixture(t, RAKNET);
   const connection = await open();
-  // A rate is that of the previous second, once another one has begun.
+  // The rates are those of the last full second, so they are available in the second after it.
   for (;;) {
     connection.send(pattern(1000));
     assert.deepEqual((await next(connection)).bytes, pattern(1000));
@@ -49,7 +49,7 @@ test("the clock of the server and the rates of the last second are measured", as
   const { clockDifferenceMs, lossLastSecond } = connection.stats();
   // Late datagrams count as lost.
   assert.ok(lossLastSecond >= 0 && lossLastSecond < 1, `${lossLastSecond}`);
-  // Its clock began at one second, when this process was already running.
+  // The server's clock started at one second, while this process was already running.
   const clockOfServer = performance.now() + clockDifferenceMs;
   assert.ok(clockOfServer > 1000 - CLOCK_MS && clockOfServer < performance.now() + CLOCK_MS, `${clockOfServer}`);
   await connection.close();
@@ -126,7 +126,7 @@ test("a receipt does not wait for messages to be read", async (t) => {
   for (let sent = 0; sent < RAKNET.burst; sent++) {
     connection.send(numbered(sent));
   }
-  await until(() => hasFullQueue(connection), "the queue is full");
+  await until(() => hasFullQueue(connection), "the receive queue is full");
   assert.ok(connection.stats().messagesReceived < 300);
   assert.equal(await connection.sendWithReceipt(pattern(3)), "acknowledged");
   const numbers = await nextNumbers(connection, RAKNET.burst);
@@ -150,7 +150,7 @@ test("a receipt can be awaited for a limited time", async (t) => {
   connection.close();
 });
 
-test("a server with a password admits clients that know it", async (t) => {
+test("a server with a password admits only clients that send it", async (t) => {
   const echo = await startEcho(t, "--password", "gehe1m-ß");
   const relay = await startRelay(t, { game: echo.address });
   const open = (options) => connectTo(relay, RAKNET, options);
@@ -208,7 +208,7 @@ test("errors name the cause", async (t) => {
   const stubborn = await startIncompatible(t, 7);
   const relay = await startRelay(t, { game: cpp.address, stubborn, gone: "127.0.0.1:9" });
   const open = (options) => connectTo(relay, RAKNET, options);
-  // A server that reports its version gets another request with that one.
+  // A server that reports its version gets another request with that version.
   assert.equal((await (await open({ protocolVersion: 11 })).close()).code, "local");
   await assert.rejects(open({ target: "stubborn" }), fails("incompatible-protocol", /version 7/));
   await assert.rejects(open({ target: "gone" }), fails("server-unreachable", /./));

@@ -14,7 +14,7 @@ const VECTORS = JSON.parse(readFileSync(new URL("ready.json", import.meta.url), 
 const hex = (text) => Uint8Array.from(Buffer.from(text, "hex"));
 const settle = () => new Promise((resolve) => setTimeout(resolve));
 
-/** Returns this many peers, each connected with all others. */
+/** Returns `count` peers, each connected with all others. */
 async function mesh(count) {
   const peers = Array.from({ length: count }, () => ({ events: new ReadyEvents(), to: new Map() }));
   for (const [index, peer] of peers.entries()) {
@@ -30,14 +30,14 @@ async function mesh(count) {
   return peers;
 }
 
-/** The event 7 of a peer, which waits for all others. */
+/** Opens event 7 of a peer, which waits for all other peers. */
 function waiting({ events, to }) {
   const event = events.open(7);
   to.forEach(({ connection }) => assert.ok(event.waitFor(connection)));
   return event;
 }
 
-/** A peer that sends messages of the test. */
+/** A peer that sends messages chosen by the test. */
 async function talker() {
   const fake = await openFake("raknet");
   const sent = [];
@@ -89,7 +89,7 @@ test("all peers agree regardless of the order in which they become ready", async
   }
 });
 
-test("late joiners are waited for and leavers are not", async () => {
+test("an event waits for late joiners, but not for peers that have left", async () => {
   const [a, b, c] = await mesh(3);
   const [ready, late] = [a.events.open(7), b.events.open(7)];
   ready.waitFor(a.to.get(b).connection);
@@ -99,7 +99,7 @@ test("late joiners are waited for and leavers are not", async () => {
   late.waitFor(b.to.get(a).connection);
   late.set(true);
   await ready.whenCompleted();
-  // One more, which never sends anything.
+  // The event also waits for a peer that never sends anything.
   ready.waitFor(a.to.get(c).connection);
   assert.equal(ready.isCompleted, false);
   const completed = ready.whenCompleted();
@@ -111,7 +111,7 @@ test("late joiners are waited for and leavers are not", async () => {
   assert.equal(ready.stopWaitingFor(a.to.get(b).connection), false);
 });
 
-test("a forced event is completed everywhere and stays so", async () => {
+test("a forced event completes at all peers and stays completed", async () => {
   const peers = await mesh(3);
   const all = peers.map(waiting);
   await settle();
@@ -122,7 +122,7 @@ test("a forced event is completed everywhere and stays so", async () => {
   assert.ok(all.every(({ isCompleted, status }) => isCompleted && status === "force-all-set"));
 });
 
-test("messages about unknown events change nothing", async () => {
+test("messages about unknown events have no effect", async () => {
   const { events, sent, say, connection } = await talker();
   const event = events.open(7);
   event.set(true);
@@ -150,7 +150,7 @@ test("a query is answered, and a flood of queries queues one answer", async () =
   assert.equal(sent.length, 3);
   peer.room = Infinity;
   wake();
-  await until(() => sent.length > 3, "the answer is sent");
+  await until(() => sent.length > 3, "the answer to the query is sent");
   await settle();
   assert.deepEqual(sent.slice(3), ["set"]);
 });

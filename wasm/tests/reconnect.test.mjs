@@ -1,5 +1,4 @@
-// New connections in place of lost ones: behind a real relay that is killed or restarted, and with attempts that the
-// test controls.
+// Reconnecting after a loss: at a real relay that is killed or restarted, and with fake attempts.
 
 import assert from "node:assert/strict";
 import { setImmediate as settle } from "node:timers/promises";
@@ -18,7 +17,7 @@ import { watchedSignal } from "./waits.mjs";
 import { startThread } from "./worker-thread.mjs";
 
 const USUAL = { target: "game", timeoutMs: LIMIT_MS };
-/** Many short pauses, because a relay takes a while to start. */
+/** Options for many short pauses, because a relay takes a while to start. */
 const PATIENT = { maxAttempts: 1_000, minDelayMs: 20, maxDelayMs: 100 };
 
 /**
@@ -28,8 +27,7 @@ const PATIENT = { maxAttempts: 1_000, minDelayMs: 20, maxDelayMs: 100 };
 function expiringTokens(t) {
   const { file, token } = relayTokens(t);
   const args = (leeway) => ["--token-key", file, "--token-leeway", leeway];
-  // The token of the first connection is only valid for the first start, so that the test need not wait for it to
-  // expire.
+  // The restarted relay no longer accepts the token of the first connection, so the test need not wait for its expiry.
   return { first: args("5m"), again: args("0s"), options: (isFirst) => ({ token: token(isFirst ? -60 : 600) }) };
 }
 
@@ -55,16 +53,16 @@ async function startRestartable(t, { echo: args, options }, tokens) {
 /** Returns the next connection, which must exist. */
 async function nextOf(iterator) {
   const { value, done } = await iterator.next();
-  assert.ok(!done, "there is no other connection");
+  assert.ok(!done, "the loop ended without another connection");
   return value;
 }
 
-/** Checks that messages pass. */
+/** Checks that a message is echoed. */
 async function plays(connection) {
   assert.deepEqual((await echoOf(connection, pattern(500))).bytes, pattern(500));
 }
 
-/** Loses the relay of a connection once, and expects another one after the relay has restarted. */
+/** Stops the relay of a connection, restarts it, and expects a new connection. */
 async function comesBack(t, protocol, how, tokens = NO_TOKENS) {
   const relay = await startRestartable(t, protocol, tokens);
   const causes = [];
@@ -73,7 +71,7 @@ async function comesBack(t, protocol, how, tokens = NO_TOKENS) {
   await plays(first);
   const second = nextOf(iterator);
   await relay.stop(how);
-  // The relay has stopped; the connection notices it now or later.
+  // The relay has stopped, which the connection may not have noticed yet.
   const receipt = protocol.name === "RakNet" ? first.sendWithReceipt(pattern(700)).catch(({ code }) => code) : "unknown";
   await relay.start();
   const connection = await second;
@@ -82,7 +80,7 @@ async function comesBack(t, protocol, how, tokens = NO_TOKENS) {
   const { code, reason, relayCode } = await first.closed;
   assert.equal(code, "relay-closed");
   assert.deepEqual(causes[0], { code, reason, ...(relayCode !== undefined && { relayCode }) });
-  // Its message is lost, and its receipt reports that.
+  // The message sent after the stop is lost, and its receipt reports the loss.
   assert.match(await receipt, /^(unknown|not-connected)$/);
   await iterator.return();
   assert.equal((await connection.closed).code, "local");
@@ -90,25 +88,25 @@ async function comesBack(t, protocol, how, tokens = NO_TOKENS) {
 }
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a client returns to a relay that was killed`, async (t) => {
+  test(`${protocol.name}: a client reconnects to a relay that was killed`, async (t) => {
     const { reason } = await comesBack(t, protocol, "SIGKILL");
     assert.match(reason, /no longer has the flow/);
   });
 
-  test(`${protocol.name}: a client returns to a relay that was shut down`, async (t) => {
+  test(`${protocol.name}: a client reconnects to a relay that was shut down`, async (t) => {
     const { relayCode } = await comesBack(t, protocol, "SIGTERM");
     assert.equal(relayCode, 1001);
   });
 }
 
-test("a client returns with a new token to a killed relay that no longer accepts the old one", async (t) => {
+test("a client reconnects with a new token to a relay that no longer accepts the old one", async (t) => {
   assert.deepEqual(await comesBack(t, RAKNET, "SIGKILL", expiringTokens(t)), {
     reason: "the relay no longer has the flow of the connection",
     relayCode: undefined,
   });
 });
 
-test("a connection in a worker returns to a server that was killed", async (t) => {
+test("a client whose connections run in a worker reconnects to a server that was killed", async (t) => {
   const echo = await startEcho(t);
   const started = startThread(t);
   const worker = createWorker(() => started);
@@ -117,7 +115,7 @@ test("a connection in a worker returns to a server that was killed", async (t) =
   const first = await nextOf(iterator);
   await plays(first);
   await echo.stop();
-  // The client notices the missing server only while it waits for an acknowledgement.
+  // The client detects a missing server only while an acknowledgement is outstanding.
   const receipt = first.sendWithReceipt(pattern(700));
   const second = nextOf(iterator);
   assert.equal((await first.closed).code, "lost");
@@ -127,7 +125,7 @@ test("a connection in a worker returns to a server that was killed", async (t) =
   await iterator.return();
 });
 
-test("a client refused by the relay or the server does not return", async (t) => {
+test("a client refused by the relay or the server does not reconnect", async (t) => {
   const echo = await startEcho(t, "--password", "snow");
   const relay = await startRelay(t, { game: echo.address });
   const attempt = async (more) => {
@@ -147,7 +145,7 @@ test("a client refused by the relay or the server does not return", async (t) =>
   await attempt({ target: undefined });
 });
 
-test("clients disconnected by the server return only if the application decides so", async (t) => {
+test("clients disconnected by the server reconnect only if shouldRetry returns true", async (t) => {
   const server = async (more) => {
     const fakes = [await openFake("raknet"), await openFake("raknet")];
     const waiting = [...fakes];
@@ -170,35 +168,35 @@ test("clients disconnected by the server return only if the application decides 
   assert.deepEqual([await end, asked], [{ value: undefined, done: true }, ["remote"]]);
 });
 
-/** The codes of all transient errors and ends, and some of the others. */
+/** The codes of transient connect errors and closes. */
 const TRANSIENT = ["lost", "relay-unreachable", "server-unreachable", "no-answer", "timeout", "server-full", "recently-connected", "already-connected"];
 const FINAL = ["local", "remote", "banned", "invalid-password", "invalid-token", "public-key-mismatch", "incompatible-protocol", "bad-option", "no-transport", "internal", "no-memory"];
 
-test("the codes determine which failures are transient", () => {
+test("isTransient decides by the code of the error or the close", () => {
   for (const code of TRANSIENT) assert.equal(isTransient(new RakwireError(code, "why")), true, code);
   for (const code of FINAL) assert.equal(isTransient({ code, reason: "why" }), false, code);
   const closed = (relayCode) => isTransient({ code: "relay-closed", reason: "why", relayCode });
   for (const code of [undefined, 1001, 1006, 1011, 1012, 1013, 1014, 4408, 4429]) assert.equal(closed(code), true, String(code));
   for (const code of [1000, 1002, 1003, 1009, 4400, 4401, 4403, 4404, 4409, 4410]) assert.equal(closed(code), false, String(code));
-  // Another connection starts another worker. A worker that cannot be started will fail again.
+  // The next connection starts a new worker. A worker that cannot be started will fail again.
   assert.equal(isTransient({ code: "worker-unavailable", reason: "why" }), true);
   assert.equal(isTransient(new RakwireError("worker-unavailable", "why")), false);
   for (const other of [undefined, null, 7, "lost", new Error("lost"), {}]) assert.equal(isTransient(other), false, String(other));
 });
 
-/** Fake timers, pauses without randomness, and a list of the pauses. */
+/** Mocks timers and removes the randomness of pauses. Returns the list of pauses. */
 function mockPauses(t) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const mock = { now: 0, random: 1, pauses: [] };
   t.mock.method(performance, "now", () => mock.now);
   t.mock.method(Math, "random", () => mock.random);
   mock.onRetry = ({ failures, delayMs }) => mock.pauses.push([failures, delayMs]);
-  /** Completes the last announced pause, and no earlier one. */
+  /** Advances the clock to the end of the last pause. Checks that the attempt does not begin earlier. */
   mock.pass = async (begins) => {
     const [, delayMs] = mock.pauses.at(-1);
     t.mock.timers.tick(delayMs - 1);
     await settle();
-    assert.equal(begins(), false, `an attempt begins before ${delayMs} ms`);
+    assert.equal(begins(), false, `an attempt began before its pause of ${delayMs} ms was over`);
     t.mock.timers.tick(1);
     await settle();
   };
@@ -207,7 +205,7 @@ function mockPauses(t) {
 
 const gone = () => new RakwireError("relay-unreachable", "gone");
 
-test("pauses double up to the longest, and the last attempt fails with its error", async (t) => {
+test("pauses double up to maxDelayMs, and the last attempt fails with its error", async (t) => {
   const mock = mockPauses(t);
   const errors = Array.from({ length: 6 }, gone);
   let attempts = 0;
@@ -236,7 +234,7 @@ test("a random pause is at least half of its maximum", async (t) => {
   assert.deepEqual(mock.pauses, [[1, 50], [2, 100]]);
 });
 
-test("a short connection keeps the pauses growing, and a lasting one resets them", async (t) => {
+test("a short connection does not reset the back-off, and a lasting one does", async (t) => {
   const fakes = [];
   for (let count = 0; count < 5; count++) fakes.push(await openFake("raknet"));
   const mock = mockPauses(t);
@@ -336,8 +334,8 @@ test("messages received by a lost connection can be read after it is closed", as
   assert.deepEqual([numbers, first.stats().messagesDiscarded], [[1, 2], 0]);
 });
 
-test("invalid options are errors immediately", () => {
-  const never = () => assert.fail("nothing is opened");
+test("invalid options throw immediately", () => {
+  const never = () => assert.fail("no connection must be opened");
   for (const options of [{ maxAttempts: 0 }, { maxAttempts: 1.5 }, { minDelayMs: 0 }, { minDelayMs: 200, maxDelayMs: 100 }, { maxDelayMs: 2 ** 31 }, { shouldRetry: true }, { onRetry: "why" }]) {
     assert.throws(() => connections(never, options), fails("bad-option", /maxAttempts|DelayMs|functions/), JSON.stringify(options));
   }

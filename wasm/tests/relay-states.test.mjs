@@ -1,4 +1,5 @@
-// Every transition between the states of a transport to a relay, observed by its name, its carriers and its events.
+// Every transition between the states of a transport to a relay. The tests infer the state from its name, its carriers
+// and its events.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,7 +13,7 @@ const WITHIN_MS = 30_000;
 
 /** Returns the observable state of a transport. */
 function shown({ transport, carriers, events }) {
-  // The events at the end have a code.
+  // The closing event includes a code, separated by a space.
   if (events.some((event) => / /.test(event))) {
     return "ended";
   }
@@ -26,8 +27,8 @@ function shown({ transport, carriers, events }) {
 const last = ({ carriers }) => carriers.at(-1);
 
 /**
- * The ways into each state. The carrier that has the flow is `carriers[1]`, a WebSocket, and WebTransport would be
- * better.
+ * Functions that bring a transport into each state. The flow's carrier is `carriers[1]`, a WebSocket, and WebTransport
+ * is the better carrier.
  */
 const INTO = {
   racing: (t) => startTransport(t),
@@ -63,13 +64,13 @@ const INTO = {
   },
 };
 
-/** A better carrier has opened and requested the flow. */
+/** Opens a better carrier, which requests the flow. */
 function request(started) {
   last(started).open();
   assert.equal(last(started).requests, 1);
 }
 
-/** The carriers of the next attempt fail. */
+/** Makes the carriers of the next attempt fail. */
 function failAttempt({ carriers }, code) {
   carriers.filter(({ isClosed }) => !isClosed).forEach((carrier) => carrier.end(code));
 }
@@ -218,7 +219,7 @@ const TRANSITIONS = [
   ["lost", "ended", "the relay does not keep the flow any longer", ({ clock }) => clock.pass(WITHIN_MS)],
 ];
 
-/** The relay refuses all carriers of an attempt. */
+/** Makes the relay refuse all carriers of an attempt. */
 async function refuseAll(started, code) {
   await started.clock.pass(300);
   failAttempt(started, code);

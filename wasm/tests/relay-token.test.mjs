@@ -1,4 +1,4 @@
-// Signed tokens that a relay requires: by each transport of a page, and for pings.
+// Signed tokens that a relay requires, for each transport of a page and for pings.
 
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { echoOf, fails, LIMIT_MS, pattern, startEcho, startRelay } from "./suppo
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 const NO_TOKEN = 4401;
 
-/** A relay that requires tokens and serves the package, and a function that creates them. */
+/** Starts a relay that requires tokens and serves the package. Returns it with a function that creates tokens. */
 async function startWithTokens(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-token-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));

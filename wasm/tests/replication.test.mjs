@@ -1,4 +1,5 @@
-// Replication: as recorded with the Rust side, with malicious and flooding servers, and over UDP with a server in Rust.
+// Replication: against runs recorded with the Rust implementation, with malicious and flooding servers, and over UDP
+// with a server in Rust.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -18,7 +19,7 @@ const hex = (text) => Uint8Array.from(Buffer.from(text, "hex"));
 const text = (bytes) => Buffer.from(bytes).toString("hex");
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-/** The classes and limits of the tests in Rust. */
+/** The classes and limits of the Rust tests. */
 const CLASSES = {
   wide: { a: { bits: 16, short: 5 }, b: { bits: 32, short: 1 }, c: { bits: 1 }, d: { bits: 10, short: 9 } },
   narrow: { e: { bits: 7, short: 3 } },
@@ -38,7 +39,7 @@ function eventOf({ kind, replica, reason }) {
   return kind === "owner-changed" ? `${nameOf(replica)} owner ${replica.isOwner}` : `${nameOf(replica)} ${kind}${detail}`;
 }
 
-/** Replicas of a server that sends messages of the test. */
+/** Creates replicas of a server that sends messages chosen by the test. */
 async function hostile(options = LIMITS, protocol = "raknet") {
   const fake = await openFake(protocol);
   const replicas = new Replicas(options);
@@ -104,7 +105,7 @@ test("a server with other classes is reported, and its updates are dropped", asy
 });
 
 for (const [name, steps] of Object.entries(RUNS)) {
-  test(`the ${name} run equals the one in Rust`, async () => {
+  test(`replicas have the same events and state as in Rust: ${name}`, async () => {
     const { replicas, connection, events, say, takeSent } = await hostile();
     for (const [number, step] of steps.entries()) {
       const before = replicas.stats();
@@ -135,7 +136,7 @@ test("updates are acknowledged immediately and unreliably in both protocols", as
     await settle();
     assert.deepEqual(sent.map(({ reliability }) => reliability), [0]);
     assert.deepEqual(takeSent(), [VECTORS[5].hex]);
-    // Without room it is not sent later, because the next one repeats it.
+    // An acknowledgement that does not fit into the send memory is dropped, because the next one repeats its contents.
     peer.room = 0;
     say(hex(VECTORS[7].hex));
     await settle();
@@ -145,7 +146,7 @@ test("updates are acknowledged immediately and unreliably in both protocols", as
   }
 });
 
-test("a repeated update changes nothing", async () => {
+test("a repeated update has no effect", async () => {
   const { replicas, events, say } = await hostile();
   const honest = RUNS.honest.slice(0, RUNS.honest.findIndex(({ leave }) => leave)).filter(({ update }) => update !== undefined);
   for (const [number, { update }] of honest.entries()) {
@@ -164,9 +165,9 @@ test("an update with an invalid part is dropped completely", async () => {
     say(whole.subarray(0, length));
   }
   say(Uint8Array.of(...whole, 0));
-  // A record for slot 0, and one for slot 8, which does not exist.
+  // A valid record for slot 0, and a record for slot 8, which does not exist.
   say(hex("82000000015823000000"));
-  // An unknown class, the tick 0, seventeen zeros, and more bytes than a message has.
+  // An unknown class, tick 0, a gamma code with 17 leading zeros, and a message above the length limit.
   say(hex("8200000001580040800000000000"), hex("82000000005fc0"), hex("820000000100004000"), new Uint8Array(49).fill(130));
   await settle();
   assert.deepEqual([state(replicas), events, takeSent()], ["", [], []]);
@@ -220,7 +221,7 @@ test("an entity is found by its id and by its handle", async () => {
   }
   assert.equal(replicas.find({ ...sprite }), undefined);
   say(hex(VECTORS[2].hex));
-  assert.deepEqual([replicas.get(wide.id), wide.get("a")], [wide, 995], "it stays the same object");
+  assert.deepEqual([replicas.get(wide.id), wide.get("a")], [wide, 995], "an update must not replace the object of an entity");
   assert.throws(() => wide.get("e"), fails("bad-option", /no field e/));
   assert.throws(() => wide.set("toString", 1), fails("bad-option", /no field/));
 });
@@ -228,15 +229,15 @@ test("an entity is found by its id and by its handle", async () => {
 const bits = (number, width) => number.toString(2).padStart(width, "0");
 const gamma = (number) => bits(number, 2 * number.toString(2).length - 1);
 const packed = (all) => Uint8Array.from(all.match(/.{1,8}/g), (byte) => parseInt(byte.padEnd(8, "0"), 2));
-/** The name of an entity: of the narrow class, the first generation and its second owner. */
+/** The encoded name of an entity: generation 1, class "narrow", ownership term 1. */
 const NAME = bits(1, 16) + bits(1, 8) + bits(1, 16);
 
-/** An update with this record of an entity. */
+/** Encodes an update with this record of an entity. */
 const update = (index, tick, record) => packed(bits(130, 8) + bits(tick, 32) + gamma(1) + gamma(index + 1) + record);
-/** An update that gives this peer an entity. */
+/** Encodes an update that makes this peer the owner of an entity. */
 const given = (index, tick) => update(index, tick, `10${NAME}1` + bits(5, 7));
 
-/** The message with the states of such entities, by index. */
+/** Encodes the message with the states of these entities, by index. */
 function states(number, values) {
   let next = 0;
   const all = values.map(([index, value]) => {
@@ -249,7 +250,7 @@ function states(number, values) {
 
 const NARROW = { classes: { first: CLASSES.narrow, narrow: CLASSES.narrow }, maxEntities: 8, maxBytes: 22 };
 
-/** Replicas that own the first entities. A message holds two of them unless it is shorter. */
+/** Creates replicas that own the first `count` entities. By default, a message holds the states of two. */
 async function owner(count, maxBytes = NARROW.maxBytes) {
   const found = await hostile({ ...NARROW, maxBytes });
   found.say(...Array.from({ length: count }, (_, index) => given(index, index + 1)));
@@ -280,16 +281,16 @@ test("an owned entity keeps its owner's values until it has another owner", asyn
   const { replicas, say, events, takeSent } = await owner(1);
   const [own] = replicas;
   own.set("e", 9);
-  // One changed field, not in the short form.
+  // A delta with one changed field in its full width.
   const delta = `010${bits(77, 7)}`;
   events.length = 0;
   say(update(0, 2, delta), given(0, 3));
   assert.deepEqual([own.get("e"), own.isOwner, events], [9, true, []]);
-  // Another peer owned it meanwhile, so earlier changes are void.
+  // Another peer owned the entity in between, so earlier local changes are discarded.
   say(update(0, 4, `10${bits(1, 16)}${bits(1, 8)}${bits(3, 16)}1${bits(6, 7)}`));
   assert.deepEqual([own.get("e"), own.isOwner, events.splice(0)], [6, true, ["0.1 changed"]]);
   await settle();
-  assert.equal(takeSent().length, 1, "the acknowledgement alone");
+  assert.equal(takeSent().length, 1, "only the acknowledgement must be sent");
   say(update(0, 5, `10${bits(1, 16)}${bits(1, 8)}${bits(4, 16)}0${bits(6, 7)}`), update(0, 6, delta));
   assert.deepEqual([own.get("e"), own.isOwner, events], [77, false, ["0.1 owner false", "0.1 changed", "0.1 changed"]]);
 });
@@ -307,7 +308,7 @@ test("all changes until the next microtask share as few messages as possible", a
   all[3].set("e", 7);
   all[3].set("e", -1);
   all[1].set("e", 130);
-  // Bits that the field cannot hold are cut off.
+  // Bits beyond the width of the field are discarded.
   assert.deepEqual([all[3].get("e"), all[1].get("e"), takeSent()], [127, 2, []]);
   await settle();
   assert.deepEqual(takeSent(), [states(1, [[1, 2], [3, 127]])]);
@@ -316,7 +317,7 @@ test("all changes until the next microtask share as few messages as possible", a
   assert.deepEqual(takeSent(), [states(2, [[0, 0], [1, 1]]), states(3, [[2, 2], [4, 4]]), states(4, [[5, 5]])]);
   await settle();
   assert.deepEqual(takeSent(), []);
-  // Changes after an await, even of a microtask, are sent separately.
+  // Changes after an `await` are sent in a separate message, even if only a microtask passed.
   all[0].set("e", 1);
   await null;
   all[0].set("e", 2);
@@ -337,12 +338,12 @@ test("states that were not accepted are sent later with their current values", a
     third.set("e", 3);
     await settle();
   }
-  // Another peer owns it meanwhile, so unsent changes are void.
+  // Another peer now owns the entity, so unsent changes are discarded.
   say(update(2, 9, `10${bits(1, 16)}${bits(1, 8)}${bits(2, 16)}0${bits(6, 7)}`));
   assert.deepEqual([third.isOwner, third.get("e"), third.set("e", 7), third.get("e")], [false, 6, false, 6]);
   peer.room = Infinity;
   wake();
-  await until(() => replicas.stats().updates === 4, "the update has come");
+  await until(() => replicas.stats().updates === 4, "the update is applied");
   await settle();
   const sentStates = takeSent().filter((message) => message.startsWith("8301"));
   assert.equal(sentStates.length, 1);
@@ -367,7 +368,7 @@ test("entities are removed with their connection and return with another one", a
   end();
   await settle();
   assert.deepEqual([events, [...replicas], replicas.tick], [["0.1 removed Disconnected", "1.1 removed Disconnected"], [], 0]);
-  assert.equal(first.get("e"), 5, "as it was last");
+  assert.equal(first.get("e"), 5, "a removed entity must keep its last values");
   replicas.join(other.connection);
   await settle();
   other.peer.events.push((callbacks) => callbacks.onMessage({ bytes: hex(VECTORS[0].hex), reliability: "unreliable", channel: 0 }));
@@ -428,27 +429,27 @@ for (const protocol of ["raknet", "game"]) {
       const seen = new Map();
       replicas.onEvent = ({ kind, replica, reason }) => seen.set(`${replica.class} ${reason ?? kind}`, replica);
       replicas.join(connection);
-      await until(() => seen.has("player owner-changed"), "it has an entity of its own");
+      await until(() => seen.has("player owner-changed"), "the client owns an entity");
       return { connection, replicas, seen, own: seen.get("player owner-changed") };
     };
     const [one, other] = [await join(), await join()];
     assert.ok(one.own.isOwner && one.own.id !== other.own.id);
-    await until(() => one.replicas.get(65_536), "the walker is there");
+    await until(() => one.replicas.get(65_536), "the client has the entity `walker`");
     const walker = one.replicas.get(65_536);
     const start = walker.get("x");
-    await until(() => walker.get("x") > start + 20, "the walker walks");
+    await until(() => walker.get("x") > start + 20, "the walker has moved");
     assert.deepEqual([walker.get("x") % 5, walker.get("y"), walker.set("x", 1)], [0, 700, false]);
-    await until(() => one.seen.has("flare changed") && one.seen.has("flare destroyed"), "a flare rises and goes out");
+    await until(() => one.seen.has("flare changed") && one.seen.has("flare destroyed"), "a flare has changed and was destroyed");
     for (let x = 1_000; x <= 1_200; x += 10) {
       assert.ok(one.own.set("x", x) && one.own.set("y", 70_000));
       await settle();
     }
-    await until(() => printed().includes("is at [1200, 4464]"), "the server knows where it is");
+    await until(() => printed().includes("is at [1200, 4464]"), "the server prints the position that the first client set");
     const seen = other.replicas.get(one.own.id);
-    await until(() => seen.get("x") === 1_200 && seen.get("y") === 4_464, "the other sees it");
+    await until(() => seen.get("x") === 1_200 && seen.get("y") === 4_464, "the second client has the position that the first client set");
     assert.equal(seen.isOwner, false);
     await one.connection.close();
-    await until(() => other.seen.has("player destroyed"), "the owned entity is gone");
+    await until(() => other.seen.has("player destroyed"), "the entity of the first client is destroyed at the second client");
     assert.equal(one.replicas.tick, 0);
     assert.deepEqual([one.replicas, other.replicas].map((replicas) => replicas.stats().malformed), [0, 0]);
     await other.connection.close();
@@ -474,18 +475,18 @@ test("a page gets the entities of a server in Rust through a relay", async (t) =
     return [walker().get("y"), replicas.stats().malformed];
   }, [url, SCENE]);
   assert.deepEqual(found, [700, 0]);
-  await until(() => printed().includes("is at [4711, 100]"), "the server knows where its own is");
+  await until(() => printed().includes("is at [4711, 100]"), "the server prints the position that the client set");
 });
 
-test("the example of the page runs", async (t) => {
+test("the example in replication.md runs", async (t) => {
   const { address, printed } = await startPluginExample(t, "replication_server");
   const [, code] = /^```js\n(.*?)^```$/ms.exec(read("replication.md"));
   const source = code.replace(/from "(rakwire[^"]*)"/g, (_, entry) => `from ${JSON.stringify(import.meta.resolve(entry))}`);
   const { play } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
   const shown = new Set();
   const { connection, replicas } = await play(`udp://${address}`, (line) => shown.add(line));
-  await until(() => printed().includes("is at [4711,"), "the server knows where its own is");
-  await until(() => shown.size > 5, "the walker is shown");
+  await until(() => printed().includes("is at [4711,"), "the server prints the position that the client set");
+  await until(() => shown.size > 5, "the example shows the walker");
   assert.ok([...replicas].length >= 2);
   await connection.close();
 });

@@ -1,5 +1,5 @@
-// Loss of the path to the relay, and messages of a relay to its client: a real relay behind a proxy that cuts
-// connections, and fake relays.
+// Resuming after the loss of the path to the relay, and control messages of relays. Uses a real relay behind a proxy
+// that cuts connections, and fake relays.
 
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -14,7 +14,7 @@ import { PROTOCOLS } from "./protocols.mjs";
 import { codeOf, echoOf, fails, LIMIT_MS, next, numbered, pattern, startEcho, startMonitoredRelay, startRelay, until } from "./support.mjs";
 import { startTcpWay, startUdpWay } from "./way.mjs";
 
-/** The options of connections in these tests. */
+/** The default options of connections in these tests. */
 const USUAL = { target: "game", webSocket: WebSocket, timeoutMs: LIMIT_MS };
 
 for (const protocol of PROTOCOLS) {
@@ -35,16 +35,16 @@ for (const protocol of PROTOCOLS) {
     for (let cuts = 1; cuts <= 3; cuts++) {
       const { refused } = way;
       send();
-      // They are sent, so that some are in transit.
+      // Sends the messages, so that some are in flight when the path is cut.
       await Promise.resolve();
       way.isOpen = false;
       way.cut();
-      await until(() => way.refused > refused, "the way is tried while it is cut");
+      await until(() => way.refused > refused, "the client tries to reconnect while the path is cut");
       send();
       way.isOpen = true;
-      await until(() => events.length === 2 * cuts, "the connection goes on");
+      await until(() => events.length === 2 * cuts, "the connection has resumed");
     }
-    await until(() => echoes.size === 90, "all messages have come back");
+    await until(() => echoes.size === 90, "all messages are echoed");
     assert.deepEqual(events, Array(3).fill(["interrupted", "resumed"]).flat());
     assert.ok(way.opened >= 4, `${way.opened} WebSockets`);
     assert.equal((await connection.close()).code, "local");
@@ -68,9 +68,9 @@ for (const protocol of PROTOCOLS) {
         message.set(numbered(number));
         connection.send(message, { reliability: "reliable" });
       }
-      await until(() => echoes.length >= count, "all messages have come back");
+      await until(() => echoes.length >= count, "all messages are echoed");
       assert.deepEqual(echoes.sort((one, other) => one - other), Array.from({ length: count }, (_, number) => number));
-      assert.ok(lossy.lost > 0, "nothing was lost");
+      assert.ok(lossy.lost > 0, "the lossy path dropped no datagram");
       assert.equal((await connection.close()).code, "local");
     });
   }
@@ -87,8 +87,8 @@ test("a connection that cannot continue is closed with a reason", async (t) => {
   for (const name of ["interrupted", "resumed"]) patient.addEventListener(name, ({ type }) => events.push(type));
   way.cut();
   assert.equal((await impatient.closed).relayCode, 1006);
-  await until(() => events.includes("resumed"), "the connection goes on");
-  // The relay announces its shutdown, which is the case tested here.
+  await until(() => events.includes("resumed"), "the connection has resumed");
+  // Stops the relay with SIGTERM, so that it announces its shutdown.
   relay.stop("SIGTERM");
   const { code, relayCode } = await patient.closed;
   assert.deepEqual([code, relayCode], ["relay-closed", 1001]);
@@ -101,7 +101,7 @@ test("an unanswered attempt to resume times out, and the next one succeeds", asy
   const connection = await connect(way.url, USUAL);
   way.isSilent = true;
   way.cut();
-  await until(() => way.unanswered > 0, "the way is tried");
+  await until(() => way.unanswered > 0, "the client tries to reconnect");
   way.isSilent = false;
   await new Promise((resolve) => connection.addEventListener("resumed", resolve));
   assert.deepEqual((await echoOf(connection, pattern(100))).bytes, pattern(100));
@@ -115,7 +115,7 @@ for (const protocol of PROTOCOLS) {
     const connection = await connect(way.url, { ...USUAL, ...protocol.options });
     way.isSilent = true;
     way.cut();
-    await until(() => way.unanswered > 0, "the way is tried");
+    await until(() => way.unanswered > 0, "the client tries to reconnect");
     assert.equal((await connection.close()).code, "local");
   });
 }
@@ -126,16 +126,16 @@ test("a WebSocket that goes silent without closing is replaced", async (t) => {
   const connection = await connect(way.url, { ...USUAL, silenceTimeoutMs: LIMIT_MS });
   const events = [];
   for (const name of ["interrupted", "resumed"]) connection.addEventListener(name, ({ type }) => events.push(type));
-  // Connections stay open, and pass nothing in either direction.
+  // The proxy keeps its connections open, but forwards nothing in either direction.
   way.silence();
   connection.send(pattern(100));
-  await until(() => events.includes("resumed"), "the connection goes on");
+  await until(() => events.includes("resumed"), "the connection has resumed");
   assert.deepEqual(events, ["interrupted", "resumed"]);
   assert.deepEqual((await next(connection)).bytes, pattern(100));
   assert.equal((await connection.close()).code, "local");
 });
 
-/** A fake relay: calls `play(socket, request, count)` for each WebSocket. */
+/** Starts a fake relay that calls `play(socket, request, count)` for each WebSocket. */
 async function startFakeRelay(t, play) {
   const server = new WebSocketServer({ host: "127.0.0.1", port: 0, handleProtocols: (offered) => [...offered][0] });
   let count = 0;
@@ -150,7 +150,7 @@ async function startFakeRelay(t, play) {
 
 const flow = (more) => JSON.stringify({ type: "flow", resume: "secret", resume_within_ms: 5_000, resumed: false, max_datagram: 1472, ...more });
 
-/** A transport to a relay, and a list of its events. */
+/** Opens a transport to a relay. Returns it with the list of its events. */
 function watch(t, url, more) {
   const events = [];
   let settle;
@@ -175,14 +175,14 @@ test("the secret of a flow and a token reach the relay, and the token is not par
     if (count === 1) setTimeout(() => socket.terminate(), 20);
   });
   const { events } = watch(t, url, { token: "t0k.en-_" });
-  await until(() => events.includes("resumed"), "the connection goes on");
+  await until(() => events.includes("resumed"), "the connection has resumed");
   assert.deepEqual(events, ["open", "interrupted", "resumed"]);
   const protocols = "rakwire.relay.1,rakwire.token.t0k.en-_";
   assert.deepEqual(requests.map(([resume, offered, leaks]) => [resume, offered.replaceAll(" ", ""), leaks]), [[null, protocols, false], ["secret", protocols, false]]);
   await assert.rejects(connect(url, { target: "game", token: "a b", webSocket: WebSocket }), fails("bad-option", /token/));
 });
 
-/** WebSockets that the test opens, fills and loses, in a list. */
+/** Replaces the WebSocket by a class that the test controls. Returns the list of its instances. */
 function fakeWebSockets() {
   const opened = [];
   class FakeWebSocket extends EventTarget {
@@ -194,7 +194,7 @@ function fakeWebSockets() {
       opened.push(this);
     }
     close() {}
-    /** A WebSocket is open before it receives anything. */
+    /** Opens the WebSocket if necessary, and delivers a control message. */
     tell(text) {
       if (!this.#isOpen) {
         this.#isOpen = true;
@@ -218,16 +218,16 @@ test("a lost WebSocket is replaced immediately unless it had just been opened", 
   opened[0].tell(flow());
   now = 1_000;
   opened[0].lose();
-  assert.equal(opened.length, 2, "no time passes before the first attempt");
+  assert.equal(opened.length, 2, "the first attempt must begin immediately");
   assert.equal(new URL(opened[1].url).searchParams.get("resume"), "secret");
   opened[1].lose();
-  assert.equal(opened.length, 2, "the second attempt waits");
+  assert.equal(opened.length, 2, "the second attempt must be delayed");
   t.mock.timers.tick(150);
   assert.equal(opened.length, 3);
   opened[2].tell(flow({ resumed: true }));
   now += 999;
   opened[2].lose();
-  assert.equal(opened.length, 3, "a way that does not hold is not tried incessantly");
+  assert.equal(opened.length, 3, "the attempt after a resumption that lasted less than a second must be delayed");
   t.mock.timers.tick(150);
   opened[3].tell(flow({ resumed: true }));
   now += 1_000;
@@ -236,10 +236,7 @@ test("a lost WebSocket is replaced immediately unless it had just been opened", 
   assert.deepEqual(events, ["open", "interrupted", "resumed", "interrupted", "resumed", "interrupted"]);
 });
 
-/**
- * The answers of a relay that has forgotten the flow: it treats the client as new, gives it a flow, or requires another
- * token.
- */
+/** The answers of a relay that has forgotten the flow: it opens another flow for the client, or refuses its token. */
 const FORGETFUL = {
   "gives the client another": (socket) => socket.send(flow()),
   "refuses its token": (socket) => socket.close(4401, "the token has expired"),
@@ -261,7 +258,7 @@ for (const [name, answer] of Object.entries(FORGETFUL)) {
   });
 }
 
-/** The closing of an open WebSocket by a proxy, and the refusal of an attempt to resume by a proxy or the relay. */
+/** The codes with which proxies close WebSockets. */
 const PROXY_CODES = [1001, 1011, 1012, 1013, 1014];
 const LATER_CODES = [...PROXY_CODES, 4408, 4429];
 
@@ -272,7 +269,7 @@ for (const code of PROXY_CODES) {
       if (count === 1) setTimeout(() => socket.close(code, "upstream"), 20);
     });
     const { events } = watch(t, url);
-    await until(() => events.includes("resumed"), "the connection goes on");
+    await until(() => events.includes("resumed"), "the connection has resumed");
     assert.deepEqual(events, ["open", "interrupted", "resumed"]);
   });
 }
@@ -288,7 +285,7 @@ for (const code of LATER_CODES) {
       if (count === 1) setTimeout(() => socket.terminate(), 20);
     });
     const { events } = watch(t, url);
-    await until(() => events.includes("resumed"), "the connection goes on");
+    await until(() => events.includes("resumed"), "the connection has resumed");
     assert.deepEqual(events, ["open", "interrupted", "resumed"]);
   });
 }
@@ -333,12 +330,12 @@ test("a client continues after arbitrary messages of a relay", async (t) => {
   const { events, ended } = watch(t, url);
   assert.deepEqual(await ended, { code: "relay-closed", reason: "relay closed: enough (code 4400)", relayCode: 4400 });
   assert.equal(events.filter((event) => event.startsWith("datagram")).length, 6);
-  // The same with a whole connection, which counts drops and keeps trying.
+  // The messages also reach a full connection, which counts drops and keeps trying.
   const attempt = connect(url, USUAL);
   await assert.rejects(attempt, fails("relay-closed", /enough/));
 });
 
-test("drops of a relay are reported if they are counts", async (t) => {
+test("drops reported by a relay are passed on only if they are counts", async (t) => {
   const many = (length) => Object.fromEntries(Array.from({ length }, (_, number) => ["x".repeat(number + 2), 1]));
   const notices = [
     { to_client: { queue_full: 3, too_old: 12, unheard_of: 5 }, to_server: { rate_limited: 1 } },
@@ -361,21 +358,21 @@ test("drops of a relay are reported if they are counts", async (t) => {
   ]);
 });
 
-test("the shutdown of a relay is announced with a valid time, and datagrams cannot announce it", async (t) => {
+test("a shutdown notice with a valid time is reported, and a datagram with its text is not", async (t) => {
   const notices = [{ left_ms: "7" }, { left_ms: -1 }, {}, { left_ms: null }, { left_ms: 5_000 }, { left_ms: 0 }];
   const url = await startFakeRelay(t, (socket) => {
     socket.send(flow());
     notices.forEach((more) => socket.send(JSON.stringify({ type: "draining", ...more })));
-    // A datagram is not a message of the relay.
+    // A datagram with the text of a control message, which must have no effect.
     socket.send(Buffer.from(JSON.stringify({ type: "draining", left_ms: 1 })));
   });
   const { events } = watch(t, url);
-  await until(() => events.some((event) => event.startsWith("datagram")), "all has arrived");
+  await until(() => events.some((event) => event.startsWith("datagram")), "the client has received the datagram");
   assert.deepEqual(events, ["open", "draining 5000", "draining 0", "datagram 31"]);
 });
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a draining relay is an event of the connection`, async (t) => {
+  test(`${protocol.name}: a draining relay causes a draining event`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address }, "--drain-timeout", "60s");
     const connection = await connect(`ws://${relay.address}/ws`, { ...USUAL, ...protocol.options });
@@ -386,7 +383,7 @@ for (const protocol of PROTOCOLS) {
     await connection.close();
   });
 
-  test(`${protocol.name}: drops of a relay are in the statistics and an event`, async (t) => {
+  test(`${protocol.name}: drops reported by the relay are added to the statistics and cause an event`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address }, "--datagrams-per-second", "50");
     const connection = await connect(`ws://${relay.address}/ws`, { ...USUAL, ...protocol.options });
@@ -394,10 +391,10 @@ for (const protocol of PROTOCOLS) {
     let toServer;
     connection.addEventListener("relaydrops", ({ drops }) => (toServer = drops.toServer), { once: true });
     await until(() => {
-      // Messages that are not accepted are skipped.
+      // Ignores messages that are refused because the send memory is full.
       for (let number = 0; number < 20; number++) codeOf(() => connection.send(pattern(1_000), { reliability: "unreliable" }));
       return toServer !== undefined;
-    }, "the relay says what it drops");
+    }, "the relay reports its drops");
     assert.ok(toServer.rateLimited > 0, JSON.stringify(toServer));
     assert.ok(connection.stats().relayDrops.toServer.rateLimited >= toServer.rateLimited);
     await connection.close();
@@ -416,35 +413,35 @@ async function droppedToClients(admin) {
 test("a client that does not read for a while is notified of drops and continues", async (t) => {
   const echo = await startEcho(t);
   const server = await startUdpWay(t, Number(echo.address.split(":")[1]));
-  // The relay has a long timeout, so that the flood may take any time here.
+  // The relay tolerates a stalled client for an hour, so that the flood may take any time on this machine.
   const relay = await startMonitoredRelay(t, { game: `127.0.0.1:${server.port}` }, "--write-stall-timeout", "1h");
   const way = await startTcpWay(t, relay);
   const connection = await connect(way.url, { ...USUAL, silenceTimeoutMs: LIMIT_MS });
   way.pause();
-  // Such a server has no congestion control. The client does not interpret its datagrams as messages.
+  // Datagrams that the client drops as invalid. The flooding server has no congestion control.
   const datagram = new Uint8Array(1_400);
   let dropped;
   await until(async () => {
     for (let count = 0; count < 2_000; count++) {
       server.sendToClients(datagram);
-      // The relay runs before its socket is full.
+      // Lets the relay read before its socket buffer is full.
       if (count % 50 === 0) await nextTurn();
     }
     dropped = await droppedToClients(relay.admin);
     return dropped.queueFull > 0;
-  }, "the relay drops something");
+  }, "the relay has dropped a datagram because a queue was full");
   assert.deepEqual([connection.transport, way.opened], ["websocket", 1]);
   assert.deepEqual(connection.stats().relayDrops, { toClient: {}, toServer: {} });
   way.resume();
   const toClient = () => Object.entries(connection.stats().relayDrops.toClient).sort();
   const isReported = async () => isDeepStrictEqual(toClient(), Object.entries(await droppedToClients(relay.admin)).sort());
-  await until(isReported, "the client reports all of them");
+  await until(isReported, "the client has the drop counts of the relay");
   assert.ok(connection.stats().relayDrops.toClient.queueFull >= dropped.queueFull);
   assert.deepEqual((await echoOf(connection, pattern(500))).bytes, pattern(500));
   assert.equal((await connection.close()).code, "local");
 });
 
-test("a page that waits for its relay limits its queued messages by its memory", async (t) => {
+test("the send memory limits the messages queued while the relay is unreachable", async (t) => {
   const echo = await startEcho(t);
   const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
   const connection = await connect(way.url, { ...USUAL, memory: { blocks: 256 } });

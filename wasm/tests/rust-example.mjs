@@ -1,4 +1,4 @@
-// The Rust example `echo` in browsers, built for a page.
+// Builds the Rust example `echo` for browsers, and opens pages with it.
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { startRelay } from "./support.mjs";
 const CRATE = fileURLToPath(new URL("..", import.meta.url));
 const WASM = "wasm32-unknown-unknown";
 
-/** Builds it into a folder, with an empty page. */
+/** Builds the example into a folder, with an empty page. */
 export function buildExample(folder) {
   const run = (program, ...args) => execFileSync(program, args, { cwd: CRATE, encoding: "utf8" });
   const { target_directory: target } = JSON.parse(run("cargo", "metadata", "--no-deps", "--format-version", "1"));
@@ -24,7 +24,7 @@ export function buildExample(folder) {
 
 let built;
 
-/** Returns a folder with the example, which is built once for all tests of a file. */
+/** Returns a folder with the example, which is built once per test file. */
 function builtExample() {
   if (built === undefined) {
     const folder = mkdtempSync(join(tmpdir(), "rakwire-rust-"));

@@ -16,7 +16,8 @@ const LIMIT = { timeout: 600_000 };
 const ENDED = /(?<= disconnected .*reason=).*/g;
 
 /**
- * Connects with both protocols in the page; returns the transports or the error. Afterwards `globalThis.open` is open.
+ * Connects with both protocols in the page, and stores the connections in `globalThis.open`. Returns the transports or
+ * the error.
  */
 function open(page, transport, url = "/ws", targets = ["raknet", "game"]) {
   return page.evaluate(
@@ -51,8 +52,8 @@ async function startKinds(t, kinds, ...more) {
 }
 
 /**
- * WebTransport may lose a datagram, including the last one, so a relay that knows the protocol also notifies the
- * server.
+ * Starts a relay whose targets have a known protocol. WebTransport may lose the last datagram of a client, so this
+ * relay also notifies the server.
  */
 const start = (t, ...more) => startKinds(t, { raknet: "raknet", game: "game-protocol" }, ...more);
 
@@ -63,7 +64,7 @@ test("a Rust program sends short and long messages by WebTransport, and its serv
     await exchange(page);
     await page.evaluate(() => globalThis.open.close());
   }
-  // Both connections to each server were closed like this, and none timed out.
+  // The clients closed both connections to each server, and none timed out.
   const ends = ({ logged }) => logged().match(ENDED) ?? [];
   await until(() => servers.every((server) => ends(server).length === 2), "both servers are notified");
   assert.deepEqual([...new Set(servers.flatMap(ends))], [DISCONNECTED]);
@@ -92,7 +93,7 @@ test("a Rust program closes its connections without a timer, by each transport",
 });
 
 test("the servers of a Rust program are notified when its page is left, by each transport", LIMIT, async (t) => {
-  // The relay does not disconnect for its clients here, so the program has to.
+  // A relay with `raw` targets does not disconnect on behalf of its clients, so the program must.
   const { page, servers } = await startKinds(t, { raknet: "raw", game: "raw" });
   const ends = () => servers.map(({ logged }) => logged().match(ENDED) ?? []);
   let lefts = 0;
@@ -145,7 +146,7 @@ test("a Rust program is refused by WebTransport with the reason of the relay", L
   }
 });
 
-test("a Rust program uses a WebSocket without WebTransport, or fails if it allows nothing else", LIMIT, async (t) => {
+test("without WebTransport, a Rust program uses a WebSocket, or fails if it allows only WebTransport", LIMIT, async (t) => {
   const without = await start(t, "--webtransport", "off");
   assert.equal(await open(without.page, "auto"), "WebSocket WebSocket");
   await exchange(without.page);
@@ -157,9 +158,7 @@ test("a Rust program uses a WebSocket without WebTransport, or fails if it allow
   assert.equal(await open(page, "webtransport"), "this browser has no WebTransport; use Transport::Auto or Transport::WebSocket");
 });
 
-/**
- * WebTransport sessions of the page become ready and close when these functions decide, each with the browser's class.
- */
+/** Replaces the browser's WebTransport class by one whose `ready` and `closed` promises come from these functions. */
 const withSessions = (page, { ready, closed = "() => new Promise(() => {})" }) =>
   page.evaluate(
     ([ready, closed]) => {
@@ -184,8 +183,8 @@ test("a Rust program opens a WebSocket while WebTransport is slow, or immediatel
   await withSessions(page, { ready: NEVER });
   assert.equal(await open(page, "auto"), "WebSocket WebSocket");
   await exchange(page);
-  assert.equal(await page.evaluate(() => globalThis.sessionsClosed), 2, "the sessions that were too late");
-  // The head start does not have to expire.
+  assert.equal(await page.evaluate(() => globalThis.sessionsClosed), 2, "both WebTransport sessions must be closed after the WebSocket has opened");
+  // The WebSocket opens although the timer of the head start never fires.
   await page.evaluate(() => {
     const { setTimeout } = globalThis;
     globalThis.setTimeout = (callback, ms) => (ms === 250 ? 0 : setTimeout(callback, ms));
@@ -197,8 +196,8 @@ test("a Rust program opens a WebSocket while WebTransport is slow, or immediatel
 
 test("an open WebSocket of a Rust program is delayed briefly for WebTransport in progress", LIMIT, async (t) => {
   const { page } = await start(t);
-  // The head start expires immediately and the yielding time never: WebTransport opens later, and the WebSocket has to
-  // wait for it.
+  // The head start expires immediately, and the delay of the open WebSocket never. WebTransport opens later, and the
+  // WebSocket must wait for it.
   await page.evaluate(() => {
     const { setTimeout, WebTransport } = globalThis;
     globalThis.setTimeout = (callback, ms) => {
@@ -262,7 +261,7 @@ test("a Rust program limits the wait for transports, and cancels it with the att
     const error = await example.open("/ws", "raknet", "game", "webtransport").catch(({ message }) => message);
     globalThis.setTimeout = setTimeout;
     await example.give_up("/ws", "raknet", "webtransport");
-    // The request is sent, or not even that, after the attempt was cancelled.
+    // Cancels the attempt before or after its request was sent.
     await new Promise((resolve) => setTimeout(resolve, 0));
     return [error, signals.map(({ aborted }) => aborted)];
   });

@@ -12,7 +12,7 @@ import { openExamplePage } from "./rust-example.mjs";
 import { startCpp, startEcho } from "./support.mjs";
 import { startTcpWay } from "./way.mjs";
 
-/** A page that plays with the servers behind a relay: `play(work, target, ...)` calls a function of the example. */
+/** Opens a page of a relay. `play(work, target, ...)` calls the function `work` of the example in it. */
 async function openExample(t, targets) {
   const { page } = await openExamplePage(t, targets);
   return (work, ...more) =>
@@ -37,7 +37,7 @@ test("a Rust program gets an error if its relay or server is missing, and all wa
     await example.default();
     const play = () => example.play(`ws://${location.host}/ws`, "dead", "websocket").then(() => "played", ({ message }) => message);
     const dead = await play();
-    /** A WebSocket that dispatches an event, or none. */
+    /** Returns a WebSocket class whose instances dispatch `event`, or no event. */
     const replaced = (event) =>
       class extends EventTarget {
         static OPEN = 1;
@@ -52,7 +52,7 @@ test("a Rust program gets an error if its relay or server is missing, and all wa
     globalThis.WebSocket = replaced("error");
     const unreachable = await play();
     globalThis.WebSocket = replaced(undefined);
-    // Its 15 seconds pass immediately.
+    // Makes the time limit of 15 s expire immediately.
     const { setTimeout } = globalThis;
     globalThis.setTimeout = (callback, ms) => setTimeout(callback, ms === 15_000 ? 0 : ms);
     return [dead, unreachable, await play()];
@@ -112,7 +112,7 @@ test("a Rust program continues in a tab without working timers", { timeout: 600_
     // Timers of a hidden tab fire once a minute.
     globalThis.setTimeout = () => 0;
   }, `ws://${relay.address}/ws`);
-  // Timers set before have fired, and those after them are overdue.
+  // Waits until the timers that were set earlier have fired. Timers set later never fire.
   await sleep(1_500);
   await page.evaluate(async () => {
     open.send();

@@ -20,7 +20,7 @@ import { fails, LIMIT_MS, next, pattern, startEcho, startLoggedEcho, startRelay,
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 const PUBLIC_KEY = /^rakwire-public-key-1:[\w-]{43}$/;
 
-/** Connects, and checks that messages pass. */
+/** Connects, and checks that messages are echoed. */
 async function talk(url, options) {
   const connection = await connect(url, { timeoutMs: LIMIT_MS, ...options });
   for (const length of [1, 100_000]) {
@@ -31,7 +31,7 @@ async function talk(url, options) {
   return connection;
 }
 
-test("messages pass to a server with a known key, hash or earlier connection, and to any", async (t) => {
+test("messages pass to a server trusted by its key, its key hash, an earlier connection, or `any`", async (t) => {
   const { key, hash, url } = await startSecureEcho(t);
   const inUrl = hash.split(":")[1];
   for (const serverKey of [key, hash, inUrl, "any", { key }, { key, next: hash }]) {
@@ -41,7 +41,7 @@ test("messages pass to a server with a known key, hash or earlier connection, an
   }
 });
 
-test("a server that announced its next key is trusted with it later", async (t) => {
+test("a server is trusted if it has the next key that was announced", async (t) => {
   const [before, after] = [keygen(t), await startSecureEcho(t)];
   await talk(after.url, { serverKey: { key: before.key, next: after.hash } });
   const attempt = connect(after.url, { serverKey: { key: before.key, next: before.hash } });
@@ -75,7 +75,7 @@ test("identity data reaches the server, and clients without an identity are refu
   const { address, logged } = await startLoggedEcho(t, "--secure", server.file, "--require-identity");
   const identity = await createKeyPair();
   await talk(`udp://${address}`, { serverKey: server.key, identity, identityData: "hall 3" });
-  await until(() => logged().includes(`identity=${identity.publicKey} data=hall 3`), "the line of the connection");
+  await until(() => logged().includes(`identity=${identity.publicKey} data=hall 3`), "the server logs the identity and its data");
   for (const wrong of [{ identityData: "x" }, { identity, identityData: "x".repeat(96) }, { identity, identityData: 7 }]) {
     await assert.rejects(connect(`udp://${address}`, { serverKey: server.key, ...wrong }), fails("bad-option", /identityData/));
   }
@@ -96,14 +96,14 @@ test("the command-line tool derives the same public key, and no two key pairs ar
   assert.equal((await startedKey(t, file)).key, first.publicKey);
 });
 
-/** Returns the key of a server with this file. */
+/** Starts a server with this key file, and returns the public key that it prints. */
 async function startedKey(t, file) {
   const { address } = await startEcho(t, "--secure", file);
   const { securePeer } = await talk(`udp://${address}`, { serverKey: "any" });
   return securePeer;
 }
 
-/** A server that requires tokens, and a function that creates them for this client. */
+/** Starts a server that requires tokens. Returns it with a function that creates tokens for one client. */
 async function startWithTokens(t) {
   const tokenKey = join(folderOf(t), "token.key");
   rakwire("keygen", "--token", tokenKey);
@@ -139,7 +139,7 @@ test("with a token for several servers, only the server of the connection is tru
   await assert.rejects(connect(server.url, { connectToken: elsewhere, identity }), fails("bad-option", /org:1 or game/));
 });
 
-test("invalid options are errors, with any stored data of the page", async (t) => {
+test("invalid options and arbitrary stored data are refused", async (t) => {
   const { server, identity, token } = await startWithTokens(t);
   const { key, hash, url } = server;
   const connectToken = token(`${key}@${server.address}`);
@@ -180,12 +180,12 @@ test("an entry without secure connections refuses options for them", async (t) =
 test("the WebAssembly of another entry is refused", async (t) => {
   const { url } = await startSecureEcho(t);
   const wasm = new URL(import.meta.resolve("rakwire/raknet.wasm"));
-  // The first connection decides for the whole entry, so this test uses a copy.
+  // The first connection of a module determines its WebAssembly, so this test imports a copy of the module.
   const { connect: open } = await import("../dist/secure.js?other");
   await assert.rejects(open(url, { serverKey: "any", wasm }), fails("bad-option", /has no secure connections/));
 });
 
-test("the announced hash of a server's next key is known with its key", () => {
+test("securePeer contains the announced hash of the server's next key", () => {
   const hash = "rakwire-key-hash-1:D_Pr0NQeTUwHr910FopPzdj_XhPoqKv_";
   const bytes = Buffer.from(hash.split(":")[1], "base64url");
   let owner;
@@ -195,7 +195,7 @@ test("the announced hash of a server's next key is known with its key", () => {
   assert.throws(() => owner.onConnected(undefined), fails("internal", /not secure/));
 });
 
-/** A page of a relay that also serves the package. */
+/** Opens a page of a relay that also serves the package. */
 async function openSecurePage(t, targets, ...more) {
   const folder = folderOf(t);
   for (const part of ["dist", "pkg"]) {
@@ -270,7 +270,7 @@ test("a page sends the relay its token and the server a connect token", async (t
         return code;
       }
     }, tokens);
-  // Both are needed, and a connect token that did not get past the relay stays unused.
+  // Both tokens are required. A connect token whose connection the relay refused remains unused.
   assert.equal(await outcome({ connectToken }), "relay-closed");
   assert.equal(await outcome({ token: relay.token(), serverKey: server.key }), "invalid-password");
   assert.equal(await outcome({ token: relay.token(), connectToken }), server.key);

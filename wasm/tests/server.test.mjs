@@ -19,7 +19,7 @@ import { echoOf, fails, LIMIT_MS, next, numbered, pattern, program, until } from
 
 const OPTIONS = { timeoutMs: LIMIT_MS };
 
-/** A server that is closed at the end of the test. */
+/** Starts a server that is closed at the end of the test. */
 async function start(t, options) {
   const server = await listen({ host: "127.0.0.1", ...options });
   t.after(() => server.close());
@@ -27,7 +27,7 @@ async function start(t, options) {
   return { server, url: `udp://${host.includes(":") ? `[${host}]` : host}:${port}` };
 }
 
-/** Echoes every message with its delivery. */
+/** Echoes every message with the delivery with which it arrived. */
 async function echo(server) {
   for await (const connection of server) {
     connection.onMessage = ({ bytes, reliability, channel }) => connection.send(bytes, { reliability, channel });
@@ -49,7 +49,7 @@ test("messages are echoed in each reliability", async (t) => {
   assert.equal((await connection.close()).code, "local");
 });
 
-test("a server connection behaves like a client connection from the other side", async (t) => {
+test("a server connection sends messages, resolves receipts and closes like a client connection", async (t) => {
   const { server, url } = await start(t);
   const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   assert.match(accepted.remoteAddress, /^127\.0\.0\.1:\d+$/);
@@ -79,9 +79,9 @@ test("a broadcast reaches all connections except one, and returns those that did
   }
   assert.deepEqual(server.broadcast(numbered(2), { except: second.there }), { sent: 2, refused: [] });
   assert.deepEqual(server.broadcast(numbered(3)), { sent: 3, refused: [] });
-  assert.deepEqual((await next(second.here)).bytes, numbered(3), "it did not get the one before");
+  assert.deepEqual((await next(second.here)).bytes, numbered(3), "the excepted connection must not receive message 2");
   assert.deepEqual((await next(first.here)).bytes, numbered(2));
-  // The socket is not read meanwhile, so the queue stays full.
+  // Node reads no socket during this loop, so no acknowledgement frees the queue.
   assert.throws(() => {
     for (;;) first.there.send(pattern(60_000));
   }, fails("queue-full", /later/));
@@ -109,7 +109,7 @@ test("clients that leave or stop sending are disconnected on the server", async 
   client.send(numbered(1));
   await client.close();
   assert.equal((await accepted.closed).code, "remote");
-  assert.deepEqual((await next(accepted)).bytes, numbered(1), "earlier messages are still delivered");
+  assert.deepEqual((await next(accepted)).bytes, numbered(1), "messages received before the close must be delivered");
   // The path is cut without a disconnect.
   const way = createSocket("udp4");
   const far = createSocket("udp4");
@@ -125,11 +125,11 @@ test("clients that leave or stop sending are disconnected on the server", async 
   await cut.close();
 });
 
-test("twenty clients at once get their own messages", async (t) => {
+test("twenty simultaneous clients each get their own messages", async (t) => {
   const { server, url } = await start(t);
   void echo(server);
   const clients = await Promise.all(Array.from({ length: 20 }, () => connect(url, OPTIONS)));
-  await until(() => server.stats().connections === 20, "all have connected");
+  await until(() => server.stats().connections === 20, "all 20 clients are connected");
   await Promise.all(
     clients.map(async (client, number) => {
       for (let count = 0; count < 100; count++) client.send(numbered(number * 100 + count));
@@ -139,7 +139,7 @@ test("twenty clients at once get their own messages", async (t) => {
   );
 });
 
-test("a slow reader only stops its own sender", async (t) => {
+test("a connection that is not read stops only its own client", async (t) => {
   const { server, url } = await start(t, { maxConnections: 2 });
   const [slow, slowOnServer] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   const [quick, quickOnServer] = await Promise.all([connect(url, OPTIONS), server.accept()]);
@@ -150,7 +150,7 @@ test("a slow reader only stops its own sender", async (t) => {
       sent += 1;
     }
   }, fails("queue-full", /later/));
-  await until(() => slowOnServer.stats().messagesQueued === 256, "the queue is full");
+  await until(() => slowOnServer.stats().messagesQueued === 256, "the receive queue of the server is full");
   for (let number = 0; number < 500; number++) {
     quick.send(numbered(number));
     assert.deepEqual((await next(quickOnServer)).bytes, numbered(number));
@@ -170,23 +170,23 @@ test("a client with a wrong password is reported and leaves no connection", asyn
   for (const password of ["foes", ""]) {
     await assert.rejects(connect(url, { ...OPTIONS, password }), fails("invalid-password", /password/));
   }
-  await until(() => refused.length === 2, "the server names both");
+  await until(() => refused.length === 2, "the server has reported both refused clients");
   for (const { address, clientGuid, reason, isValidated } of refused) {
     assert.match(address, /^127\.0\.0\.1:\d+$/);
     assert.deepEqual([typeof clientGuid, reason, typeof isValidated], ["bigint", "wrong-password", "boolean"]);
   }
   assert.notEqual(refused[0].clientGuid, refused[1].clientGuid);
   assert.deepEqual([server.stats().connections, server.connections()], [0, []]);
-  // The slots of both are free, and another client takes one.
+  // The slots of both refused clients are free, so further clients can connect.
   for (let count = 1; count <= 2; count++) {
     const [, accepted] = await Promise.all([connect(url, { ...OPTIONS, password: "friends" }), server.accept()]);
     assert.deepEqual([refused.some(({ address }) => address === accepted.remoteAddress), server.stats().connections], [false, count]);
   }
-  assert.equal(mock.callCount(), 2, "exceptions of the handler are reported");
+  assert.equal(mock.callCount(), 2, "each exception of onRefused must be reported");
   await server.close();
 });
 
-test("a full server and a wrong password have their own errors", async (t) => {
+test("a full server and a wrong password cause different errors", async (t) => {
   const { server, url } = await start(t, { maxConnections: 1, password: "friends" });
   await assert.rejects(connect(url, { ...OPTIONS, password: "foes" }), fails("invalid-password", /password/));
   const client = await connect(url, { ...OPTIONS, password: "friends" });
@@ -215,7 +215,7 @@ test("datagrams of unknown senders are dropped and counted without an effect", a
   }
   connection.send(numbered(7));
   assert.deepEqual((await next(connection)).bytes, numbered(7));
-  await until(() => Object.values(server.stats().drops).reduce((sum, times) => sum + times, 0) > 100, "drops are counted");
+  await until(() => Object.values(server.stats().drops).reduce((sum, times) => sum + times, 0) > 100, "the server has counted more than 100 drops");
   assert.equal((await connection.close()).code, "local");
 });
 
@@ -236,7 +236,7 @@ test("connections that are not accepted are bounded, and the newest stay", async
     const client = await connectWhenFree(url);
     client.send(numbered(count));
     await client.close();
-    await until(() => server.stats().connections === 0, "it has ended on the server");
+    await until(() => server.stats().connections === 0, "the connection is closed at the server");
   }
   assert.equal(server.stats().connectionsEvicted, 2);
   assert.deepEqual((await next(await server.accept())).bytes, numbered(2));
@@ -282,7 +282,7 @@ test("the command-line tool connects to a server", async (t) => {
   assert.match(stdout, /^echo "hello" in /);
 });
 
-test("invalid options and an occupied port have their own errors", async (t) => {
+test("invalid options and an occupied port cause different errors", async (t) => {
   const { server } = await start(t);
   const taken = { host: "127.0.0.1", port: server.address.port };
   await assert.rejects(listen(taken), fails("address-unavailable", /127\.0\.0\.1/));
@@ -303,7 +303,7 @@ test("invalid options and an occupied port have their own errors", async (t) => 
   await assert.rejects(listen({ memory: { blocks: 65_535, blockSize: 65_535 } }), fails("no-memory", /memory/));
 });
 
-test("addresses are written as they are read", () => {
+test("addresses of the system are converted to bytes and back", () => {
   for (const [address, host, text] of [
     ["192.0.2.7", "192.0.2.7", "192.0.2.7:50000"],
     ["::ffff:192.0.2.7", "192.0.2.7", "192.0.2.7:50000"],
@@ -323,7 +323,7 @@ test("addresses are written as they are read", () => {
   assert.equal(hostOf(mapped, true), "::ffff:192.0.2.7");
 });
 
-test("a plugin of a server limits the unread messages of a client", async (t) => {
+test("the unread messages of a client are limited even if a server has a plugin", async (t) => {
   const { server, url } = await start(t);
   const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   attach(accepted, { ids: [0x86], onMessage: () => undefined });
@@ -335,7 +335,7 @@ test("a plugin of a server limits the unread messages of a client", async (t) =>
       client.send(message);
     }
   })();
-  await until(() => accepted.stats().messagesQueued * 1_064 >= 1024 * 1024, "the queue fills");
+  await until(() => accepted.stats().messagesQueued * 1_064 >= 1024 * 1024, "the receive queue of the server is full");
   await new Promise((resolve) => setTimeout(resolve, 200));
   assert.equal(accepted.stats().messagesQueued, Math.ceil((1024 * 1024) / 1_064));
   accepted.onMessage = () => undefined;
@@ -344,7 +344,7 @@ test("a plugin of a server limits the unread messages of a client", async (t) =>
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A server without UDP and WebAssembly. On the slots that become `readable`, their next `events` happen. */
+/** Creates a server without UDP and WebAssembly. Each slot in `readable` reports the next of its `events`. */
 function playedServer(events) {
   const readable = [];
   const all = { handle: () => undefined, handleTimeout: () => undefined, pollTransmit: () => undefined, pollTimeout: () => Infinity, free: () => freed.push("server") };
@@ -421,14 +421,14 @@ test("the last connection opened by a client is closed before the server is free
   events[0].push(ends);
   happen(0);
   await settled();
-  // The server closes the second one now, and waits for no other.
+  // The server now closes the second connection, and waits for no other.
   happen(2);
   const [, third] = server.connections();
   const codes = [];
   third.addEventListener("close", ({ info }) => codes.push(info.code));
   await settled();
   events[1].push(ends);
-  // The last one opens in the same run.
+  // The last connection opens in the same run.
   happen(1, 3);
   await closed;
   assert.deepEqual(freed, [0, 1, 2, 3, "server"]);

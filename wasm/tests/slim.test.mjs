@@ -1,5 +1,5 @@
-// The entry without embedded WebAssembly, with each kind of source. Each test uses a copy of the module, because the
-// first source counts.
+// The entry without embedded WebAssembly, with each kind of source. Each test imports a copy of the module, because a
+// module uses only its first source.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -48,7 +48,7 @@ test("each kind of source opens a connection", async (t) => {
   }
 });
 
-test("an invalid WebAssembly is an error, and another source may follow", async () => {
+test("loading an invalid WebAssembly fails, and another source may be loaded afterwards", async () => {
   const { connect, init } = await load("errors");
   await assert.rejects(connect("udp://127.0.0.1:9"), fails("wasm-unavailable", /pass its URL/));
   await assert.rejects(init(new Response("gone", { status: 404 })), fails("wasm-unavailable", /404/));

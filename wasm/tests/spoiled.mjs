@@ -1,5 +1,5 @@
-// Fake WebTransport sessions and data channels: datagrams of a client pass to a real server, and each datagram of the
-// server comes with a flood of data that no relay or server sends.
+// Fake WebTransport sessions and data channels. They forward datagrams between a client and a real server, and add a
+// flood of invalid data before each datagram of the server.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -12,7 +12,7 @@ const OFFERED = {
   webtransport: { port: 4433, path: "/wt", certificate_hashes: [] },
   webrtc: { port: 4433, fingerprint: Array(32).fill("5B").join(":") },
 };
-/** Control messages that a client has to ignore, and one that is valid. */
+/** Control messages: several that a client must ignore, and one valid message. */
 const TEXTS = [
   "",
   "{",
@@ -30,25 +30,25 @@ const TEXTS = [
   '{"type":"drops","to_client":{"queue_full":19},"to_server":null}',
 ];
 
-/** Datagrams of every length that are distinguishable from those of the server. */
+/** Yields datagrams of every length that the client can recognise as invalid. */
 function nonsense(protocol) {
   const first = protocol.name === "RakNet" ? 0x84 : 0x82;
   const lengths = [0, 1, 2, 5, 100, 505, 1_024, 1_400, 65_535, 65_536, 300_000];
   return lengths.map((length) => Uint8Array.from(pattern(length).fill(first, 0, 1)));
 }
 
-/** Passes datagrams to a server; its datagrams are delivered after a flood. */
+/** Forwards datagrams to a server. Delivers a flood before each datagram of the server. */
 function passTo(t, echo, protocol, deliver) {
   const udp = createSocket("udp4");
   t.after(() => udp.close());
   const flood = nonsense(protocol);
   udp.on("message", (datagram) => [...flood, Uint8Array.from(datagram)].forEach(deliver));
   const [host, port] = echo.address.split(":");
-  // Copied, because the client overwrites it before the system has sent it.
+  // Copied, because the client overwrites the datagram before the operating system has sent it.
   return (datagram) => udp.send(Uint8Array.from(datagram), Number(port), host);
 }
 
-/** Replaces WebTransport. */
+/** Replaces the global WebTransport class. */
 export function spoilWebTransport(t, echo, protocol) {
   const prefix = "rakwire:";
   const controls = [...TEXTS.map((text) => Buffer.from(prefix + text)), Buffer.from([...Buffer.from(prefix), 0xff, 0xc0])];
@@ -83,7 +83,7 @@ class FakeChannel extends EventTarget {
   }
 }
 
-/** Replaces WebRTC. */
+/** Replaces the global WebRTC classes. */
 export function spoilDataChannels(t, echo, protocol) {
   globalThis.RTCPeerConnection = class extends EventTarget {
     connectionState = "connected";
@@ -113,7 +113,7 @@ export function spoilDataChannels(t, echo, protocol) {
   t.after(() => delete globalThis.RTCPeerConnection);
 }
 
-/** Connects over a transport that `spoil` floods, and exchanges messages anyway. */
+/** Checks that a connection over a transport that `spoil` floods still exchanges messages. */
 export async function outlives(t, protocol, transport, spoil) {
   const echo = await startEcho(t, ...protocol.echo);
   spoil(t, echo, protocol);
@@ -122,10 +122,10 @@ export async function outlives(t, protocol, transport, spoil) {
   assert.equal(connection.transport, transport);
   for (let number = 0; number < 40; number++) {
     connection.send(numbered(number), { reliability: "reliable" });
-    // In sequence, so that each has its own datagram and flood.
+    // Sends the messages one at a time, so that each has its own datagram and flood.
     assert.deepEqual(await nextNumbers(connection, 1), [number]);
   }
-  await until(() => connection.stats().relayDrops.toClient.queueFull === 19, "the notices of the relay are counted");
+  await until(() => connection.stats().relayDrops.toClient.queueFull === 19, "the client has the highest drop count of the relay");
   const { drops } = connection.stats();
   assert.ok(Object.values(drops).reduce((sum, count) => sum + count, 0) > 100, JSON.stringify(drops));
   assert.equal((await connection.close()).code, "local");

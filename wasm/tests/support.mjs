@@ -1,4 +1,4 @@
-// Real servers for the tests, each stopped at the end of its test; messages; checks.
+// Helpers for tests: messages, checks, and real servers that are stopped at the end of their test.
 
 import assert from "node:assert/strict";
 
@@ -8,7 +8,7 @@ import { LIMIT_MS } from "./processes.mjs";
 
 export * from "./processes.mjs";
 
-/** The time after which unreliable data is resent. */
+/** The time in milliseconds after which a test repeats an unreliable message. */
 const REPEAT_MS = 1_000;
 
 /** Returns a message of this length with a byte pattern. */
@@ -16,7 +16,7 @@ export function pattern(length) {
   return Uint8Array.from({ length }, (_, index) => (index === 0 ? 0xfe : (index * 31 + (index >> 8)) & 0xff));
 }
 
-/** Returns a message with a number. */
+/** Returns a short message that contains a number. */
 export function numbered(number) {
   return Uint8Array.of(0xfe, number >> 8, number & 0xff);
 }
@@ -24,13 +24,13 @@ export function numbered(number) {
 /** Returns the next message, which must exist. */
 export async function next(connection) {
   const { value, done } = await connection.messages({ signal: AbortSignal.timeout(LIMIT_MS) }).next();
-  assert.ok(!done, "the connection ended");
+  assert.ok(!done, "the connection closed before the next message");
   return value;
 }
 
 /**
- * Sends a message until it is echoed, because an unreliable one may be lost. Returns the echo, and the number of times
- * it was sent.
+ * Sends a message until it is echoed, because an unreliable message may be lost. Returns the echo, and the number of
+ * times that the message was sent.
  */
 export async function echoOf(connection, bytes, options = {}) {
   let sent = 0;
@@ -43,7 +43,7 @@ export async function echoOf(connection, bytes, options = {}) {
   try {
     for (;;) {
       const echo = await next(connection);
-      // An echo of another length belongs to an earlier message that was sent again.
+      // An echo of another length belongs to an earlier message that was repeated.
       if (echo.bytes.length === bytes.length) {
         return { ...echo, sent };
       }
@@ -64,8 +64,8 @@ export async function nextNumbers(connection, count) {
 }
 
 /**
- * Returns true if the server has received all of a burst, and its echoes fill the queue of a connection that is not
- * read.
+ * Returns true if the server has acknowledged all messages of a burst, and their echoes fill the receive queue of the
+ * connection.
  */
 export function hasFullQueue(connection) {
   const { inFlight, bytesWaiting, messagesReceived } = connection.stats();

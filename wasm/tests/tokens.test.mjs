@@ -21,7 +21,7 @@ const MINUTE = 60_000;
 const hex = (text) => Uint8Array.from(Buffer.from(text, "hex"));
 const inAMinute = () => new Date(Date.now() + MINUTE);
 
-test("keys have the texts of the vectors", () => {
+test("keys are encoded as in the vectors", () => {
   assert.equal(VECTORS.texts.length, Object.keys(TEXTS).length);
   for (const { name, hex: bytes, text } of VECTORS.texts) {
     const prefix = PREFIXES[TEXTS[name]];
@@ -31,7 +31,7 @@ test("keys have the texts of the vectors", () => {
 });
 
 test("tokens are sealed as in the vectors", (t) => {
-  // The vectors name the servers of a token by the hashes of these keys, in this order.
+  // The vectors list the servers of a token as the hashes of these keys, in this order.
   const keys = VECTORS.connect_tokens.at(-1).servers.map(({ key }) => hex(key));
   const random = t.mock.method(crypto, "randomBytes");
   syncBuiltinESMExports();
@@ -54,7 +54,7 @@ test("tokens are sealed as in the vectors", (t) => {
   }
 });
 
-test("a connect token has the text of the vectors and is read back", () => {
+test("a connect token is encoded as in the vectors and decoded again", () => {
   assert.ok(VECTORS.connect_tokens.length >= 2);
   for (const { name, servers, sealed, hex: bytes, text } of VECTORS.connect_tokens) {
     assert.equal(toText(PREFIXES.connectToken, hex(bytes)), text, name);
@@ -64,7 +64,7 @@ test("a connect token has the text of the vectors and is read back", () => {
   }
 });
 
-/** A server that requires tokens, and a function that seals them. */
+/** Starts a server that requires tokens. Returns it with a function that creates tokens. */
 async function startWithTokens(t) {
   const file = join(folderOf(t), "token.key");
   const tokenKey = createTokenKey();
@@ -92,7 +92,7 @@ test("a server accepts each token of a backend once", async (t) => {
   ];
   for (const kind of kinds) {
     const connectToken = createToken({ ...usual(), ...kind });
-    // With the newline of a program's output or a file.
+    // With a trailing newline, as in a file or a program's output.
     const connection = await connect(server.url, { connectToken: `${connectToken}\n`, identity, timeoutMs: LIMIT_MS });
     connection.send(pattern(20));
     assert.deepEqual((await next(connection)).bytes, pattern(20));
@@ -114,7 +114,7 @@ test("a server refuses tokens that are expired, for other clients or servers, or
     await assert.rejects(connect(server.url, { connectToken, identity }), fails(code, /./));
   }
   const { sealed } = readConnectToken(createToken({ ...usual(), servers: elsewhere.slice(0, 1) }));
-  // A client that sends the token to a server that it does not name.
+  // Sends the token to a server that is not in its list.
   const attempt = connect(server.url, { serverKey: server.key, identity, password: sealed });
   await assert.rejects(attempt, fails("invalid-password", /password/));
 });
@@ -128,7 +128,7 @@ test("a client reads tokens of a backend like those of the command-line tool", a
   assert.notDeepEqual(ours.sealed, theirs.sealed);
 });
 
-test("an invalid token is an error", async (t) => {
+test("creating a token with invalid options throws", async (t) => {
   const { usual } = await startWithTokens(t);
   const [server] = usual().servers;
   const wrong = [

@@ -1,4 +1,4 @@
-// A page that reaches a relay by WebTransport, by a WebSocket, and by one after the other: Chromium, a real relay, real
+// The transports of a page: WebTransport, WebSocket, and changes between them. Uses browsers, real relays and real
 // servers.
 
 import assert from "node:assert/strict";
@@ -19,7 +19,7 @@ const UPGRADE_MS = 120_000;
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** A relay that serves the package, and this page. */
+/** Starts a relay that serves the package and this page. */
 async function startSite(t, target, html, ...more) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-transports-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -30,7 +30,7 @@ async function startSite(t, target, html, ...more) {
   return startRelay(t, { game: target.address }, "--serve", folder, ...more);
 }
 
-/** A page of a relay at its bare address; the relay also serves the package. */
+/** Opens a page at the bare address of a relay, which also serves the package. */
 async function startPage(t, target, ...more) {
   const relay = await startSite(t, target, "<!doctype html><title>rakwire</title>", ...more);
   const page = await openPage(t);
@@ -50,7 +50,7 @@ function exchange(page, wanted, options) {
     const settings = { target: "game", memory: { blocks: 1_024 }, ...rest, ...(worker && { worker }) };
     const dial = (attempts) =>
       connect("/ws", settings).catch((error) => {
-        // A datagram of the handshake may have been lost too often.
+        // Repeats the attempt after a timeout, because the handshake may lose datagrams.
         if (attempts > 1 && ["timeout", "no-answer"].includes(error.code)) {
           return dial(attempts - 1);
         }
@@ -132,7 +132,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-/** Replaces the UDP port of the relay by a path for the page. */
+/** Replaces the UDP port in the relay's announcement by that of a path that the test can degrade. */
 async function useWay(t, page, relay) {
   const transports = await (await fetch(`http://${relay.address}/transports`)).json();
   const way = await startUdpWay(t, transports.webtransport.port);
@@ -159,7 +159,7 @@ test("a connection continues over a WebSocket when UDP fails, and over WebTransp
     globalThis.game = game;
     connection.onMessage = ({ bytes }) => game.received.add((bytes[1] << 8) | bytes[2]);
     game.timer = setInterval(() => {
-      // While there is no path, the memory may be full.
+      // Sends only while little is queued, because the memory may fill up while the path is cut.
       if (connection.bufferedAmount < 10_000) {
         connection.send(Uint8Array.of(0xfe, game.sent >> 8, game.sent & 0xff), { reliability: "reliable" });
         game.sent += 1;
@@ -206,7 +206,7 @@ test("in Chromium a connection continues over another WebSocket and loses no mes
     way.isOpen = false;
     await page.evaluate(() => globalThis.game.send());
     way.cut();
-    await until(() => way.refused > refused, "the way is tried while it is cut");
+    await until(() => way.refused > refused, "the client tries to reconnect while the path is cut");
     await page.evaluate(() => globalThis.game.send());
     way.isOpen = true;
     await page.waitForFunction((cuts) => globalThis.game.events.length === 2 * cuts, cuts);
@@ -220,7 +220,7 @@ test("in Chromium a connection continues over another WebSocket and loses no mes
   assert.deepEqual([events, code], [Array(3).fill(["interrupted", "resumed"]).flat(), "local"]);
 });
 
-test("each transport refuses a page of another origin and admits one of the list", async (t) => {
+test("each transport refuses a page of another origin and admits a page of a listed origin", async (t) => {
   const echo = await startEcho(t);
   const { page, relay: own } = await startPage(t, echo);
   const outcome = (relay, transport) =>
@@ -235,7 +235,7 @@ test("each transport refuses a page of another origin and admits one of the list
     }, [`ws://${relay.address}/ws`, transport]);
   const [list, foreign] = [["--allow-origin", `http://${own.address}`], ["--allow-origin", "https://play.example.org"]];
   const [admits, refuses] = [await startRelay(t, { game: echo.address }, ...list), await startRelay(t, { game: echo.address }, ...foreign)];
-  // At `/transports`, a page of another origin only learns this; the certificate hash for WebTransport is not included.
+  // To a page of another origin, `/transports` only reports the refusal, without the certificate hash for WebTransport.
   for (const transport of ["websocket", "webtransport"]) {
     assert.equal(await outcome(admits, transport), `${transport} local`);
     assert.equal(await outcome(refuses, transport), "origin-refused 4403", transport);
@@ -247,7 +247,7 @@ test("each transport refuses a page of another origin and admits one of the list
   }
 });
 
-test("a page also gets the reason of a refusal over WebTransport", async (t) => {
+test("a page gets the reason of a refusal over WebTransport too", async (t) => {
   const { page } = await startPage(t, await startEcho(t));
   const refused = (options) =>
     page.evaluate(async (options) => {
@@ -266,7 +266,7 @@ test("Firefox uses WebTransport and a WebSocket", { timeout: 600_000 }, async (t
       const connection = await connect("/ws", { target: "game", transport, timeoutMs: 60_000 });
       connection.send(new Uint8Array(3_000).fill(0xfe));
       const { bytes } = await connection.receive();
-      // Another one may have opened first.
+      // Another transport may have opened first.
       while (transport === "auto" && connection.transport !== "webtransport") {
         await new Promise((resolve) => setTimeout(resolve, 10));
       }

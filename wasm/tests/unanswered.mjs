@@ -1,8 +1,8 @@
-// Makes the next carriers of a page unresponsive: they open, and everything received by them is dropped.
+// Makes the next carriers of a page unresponsive: they open, but everything that they receive is dropped.
 
 /**
- * Runs in the page or the worker that opens carriers. A channel starts it, and it reports there which carriers have
- * opened since.
+ * Runs in the page or the worker that opens carriers. A message on a broadcast channel activates it. It then reports
+ * each unresponsive carrier that opens on that channel.
  */
 function ignoreAnswers() {
   const channel = new BroadcastChannel("unanswered");
@@ -43,7 +43,10 @@ function ignoreAnswers() {
   };
 }
 
-/** Runs in a page: loses its carrier, and gets no answer from the next one; returns the outcome of the connection. */
+/**
+ * Runs in a page: closes the carrier of a connection, whose next carrier is unresponsive. Returns the outcome of the
+ * connection.
+ */
 async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) {
   const { connect } = await import("/dist/index.js");
   const { createWorker } = await import("/dist/worker.js");
@@ -55,7 +58,7 @@ async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) 
     new Promise((resolve) => channel.addEventListener("message", ({ data }) => data === word && resolve()));
   const options = { target: "game", transport, timeoutMs: 60_000, silenceTimeoutMs: 60_000, ...(worker && { worker }) };
   const connection = await connect(url, options);
-  // A relay names the flow when the connection requests it, which happens on opening. The echo arrives after that.
+  // The relay answers the flow request that the connection sent on opening. The echo arrives after that answer.
   connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
   await connection.receive();
   const events = [];
@@ -71,7 +74,7 @@ async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) 
   channel.postMessage(true);
   await started;
   await fetch(`${control}${transport === "websocket" ? "cut" : "silence"}`);
-  // Sends something, so that a missing answer is noticed.
+  // A silent carrier is only detected while an answer is outstanding.
   connection.send(Uint8Array.of(0xfe, 1), { reliability: "reliable" });
   await Promise.race([opened, connection.closed]);
   if (!closes) {
@@ -83,6 +86,6 @@ async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) 
   return JSON.stringify([...events, code]);
 }
 
-/** Returns the outcome of a connection in a page after the loss of its carrier, with an unresponsive next one. */
+/** Returns the outcome of a connection in a page that loses its carrier and whose next carrier is unresponsive. */
 export const unanswered = (url, { transport, inWorker }, control, closes) =>
   `(${goOn})(${JSON.stringify([url, transport, inWorker, control, closes, String(ignoreAnswers)])})`;

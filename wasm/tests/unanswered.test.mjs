@@ -1,5 +1,5 @@
-// Connections in browsers after the loss of their carrier, when the relay accepts the next one and never answers: they
-// continue by another one, and can be closed.
+// Connections in browsers that lose their carrier, and whose relay accepts the next carrier but never answers. They
+// continue over a third carrier, and can be closed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -26,14 +26,14 @@ async function check(t, way, evaluate) {
 }
 
 for (const way of WAYS) {
-  test(`a connection in Chromium survives an accepted but unresponsive next transport: ${nameOf(way)}`, async (t) => {
+  test(`a connection in Chromium continues if its next transport is accepted but unresponsive: ${nameOf(way)}`, async (t) => {
     const page = await openPage(t);
     const home = await serveTable(t);
     await check(t, way, (expression) => page.goto(home).then(() => page.evaluate(expression)));
   });
 
-  // Firefox does not use data channels to a relay at a loopback address, as the relay's path has here.
-  test(`a connection in Firefox survives an accepted but unresponsive next transport: ${nameOf(way)}`, { skip: way.transport === "webrtc" }, async (t) => {
+  // The path to the relay has a loopback address, at which Firefox does not use data channels.
+  test(`a connection in Firefox continues if its next transport is accepted but unresponsive: ${nameOf(way)}`, { skip: way.transport === "webrtc" }, async (t) => {
     const firefox = await openFirefox();
     t.after(() => firefox.close());
     const home = await serveTable(t);

@@ -14,7 +14,7 @@ import { beforeAbort, WaitList } from "../dist/waits.js";
 import { watchedSignal } from "./waits.mjs";
 
 const message = (id) => ({ bytes: Uint8Array.of(id), reliability: "reliable", channel: 0 });
-const NO_LISTENERS = { isEmpty: true, dispatch: () => assert.fail("there is no listener") };
+const NO_LISTENERS = { isEmpty: true, dispatch: () => assert.fail("an event was dispatched although there is no listener") };
 /** Decodes the number of a delivery. */
 const unpacked = (number) => ({ reliability: number & 7, channel: number >> 5, priority: (number >> 3) & 3 });
 const isBadOption = (error) => error instanceof RakwireError && error.code === "bad-option";
@@ -40,7 +40,7 @@ test("three reliabilities have receipts, and sequenced ones are rejected", () =>
   for (const reliability of ["unreliable-sequenced", "reliable-sequenced"]) {
     assert.throws(() => withReceipt(readDelivery({ reliability })), isBadOption, reliability);
   }
-  assert.throws(() => withReceipt(readDelivery({}, "game"), "game"), isBadOption, "the Game Protocol has none");
+  assert.throws(() => withReceipt(readDelivery({}, "game"), "game"), isBadOption, "the Game Protocol has no receipts");
 });
 
 test("the target is added to the URL of the relay", () => {
@@ -107,7 +107,7 @@ test("a receive queue counts the bytes of its messages", async () => {
   assert.equal(queue.isOverByteLimit, false);
 });
 
-test("addresses are written as text", () => {
+test("the bytes of addresses are converted to text", () => {
   const ipv4 = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7, 0x4a, 0xbc];
   const ipv6 = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 1];
   assert.deepEqual(readAddresses(Uint8Array.from([...ipv4, ...ipv6, 1])), ["192.0.2.7:19132", "[2001:db8::7]:1"]);
@@ -143,7 +143,7 @@ test("a settled wait is removed from the list and from the signal", async () => 
   assert.deepEqual([waits.all(), count()], [[], 0]);
 });
 
-/** By host, the address space of a relay as its address or name shows it. */
+/** The address space that follows from the host of a relay. */
 const SPACES = {
   loopback: ["localhost", "game.localhost", "127.0.0.1", "127.255.255.254", "[::1]"],
   local: [
@@ -160,7 +160,7 @@ const SPACES = {
   ],
 };
 
-/** Gives this program the location of a page and the permissions of its browser until the end of the test. */
+/** Mocks the location of a page and the permissions of its browser until the end of the test. */
 function become(t, location, query) {
   for (const [name, value] of Object.entries({ location, navigator: { permissions: { query } } })) {
     const before = Object.getOwnPropertyDescriptor(globalThis, name);
@@ -191,7 +191,7 @@ test("the required permission follows from the addresses of the relay and of the
 });
 
 test("an https page declares the local network in http requests except to loopback addresses", (t) => {
-  become(t, { origin: "https://game.example" }, () => assert.fail("nothing is asked"));
+  become(t, { origin: "https://game.example" }, () => assert.fail("no permission must be requested"));
   for (const [space, hosts] of Object.entries(SPACES)) {
     for (const host of hosts) {
       const expected = space === "loopback" ? {} : { targetAddressSpace: "local" };

@@ -1,4 +1,5 @@
-// Clients that ping a server for its version before they send one, at servers that block an address after a wrong one.
+// Clients that ping a server for its version before the handshake, at servers that block an address after a request
+// with a wrong version.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -12,12 +13,12 @@ import { writePing } from "../dist/raknet-wire.js";
 import { fails, LIMIT_MS, next, pattern, startEcho, startRelay, until } from "./support.mjs";
 import { startThread } from "./worker-thread.mjs";
 
-/** For both scopes, because a relay that knows the protocol sends both. */
+/** The ids of pings in both scopes. A relay that knows the protocol sends both. */
 const PINGS = [0x01, 0x02];
 const REQUEST_1 = 0x05;
 const PONG = 0x1c;
 const INCOMPATIBLE = 0x19;
-/** The bytes of a first request before the version: id and magic. */
+/** The offset of the version in the first request, after id and magic. */
 const VERSION_AT = 17;
 const MAGIC = Buffer.from(writePing("any", 0n, 0n)).subarray(9, 25);
 const GUID = Buffer.from("0123456789abcdef", "hex");
@@ -25,8 +26,8 @@ const GUID = Buffer.from("0123456789abcdef", "hex");
 const pong = (ping, advertisement) => Buffer.concat([Buffer.of(PONG), ping.subarray(1, 9), GUID, MAGIC, Buffer.from(advertisement)]);
 
 /**
- * A path to an echo server that blocks an address after a request with another version than its own. It answers pings
- * with `answer(ping, count)`, if that returns a value.
+ * Starts a path to an echo server. The path blocks an address after a request with a version other than `version`. It
+ * answers pings with the result of `answer(ping, count)`, unless that is `undefined`.
  */
 async function startGuard(t, version, answer) {
   const echo = await startEcho(t);
@@ -103,7 +104,7 @@ test("a client with an explicit version sends no ping, and is blocked", async (t
   const given = new AbortController();
   const attempt = connect(`udp://${guard.address}`, { protocolVersion: 6, signal: given.signal, timeoutMs: LIMIT_MS });
   attempt.catch(() => undefined);
-  await until(() => guard.blocked.size > 0, "the server blocks the client");
+  await until(() => guard.blocked.size > 0, "the server has blocked the client");
   given.abort();
   await assert.rejects(attempt);
   assert.deepEqual([guard.pings, guard.requested], [0, [6]]);
@@ -115,8 +116,8 @@ test("a lost ping is repeated", async (t) => {
   assert.deepEqual([...new Set(guard.requested)], [11]);
 });
 
-for (const [what, answer] of [["that shows no version", (ping) => pong(ping, "a game")], ["at all", () => undefined]]) {
-  test(`without a pong ${what} the version is that of the original`, async (t) => {
+for (const [what, answer] of [["a pong that shows no version", (ping) => pong(ping, "a game")], ["no pong", () => undefined]]) {
+  test(`a client requests version 6 if it gets ${what}`, async (t) => {
     const guard = await startGuard(t, 6, answer);
     await echoes(await connect(`udp://${guard.address}`, { protocolVersion: "auto", timeoutMs: LIMIT_MS }));
     assert.deepEqual([...new Set(guard.requested)], [6]);

@@ -11,7 +11,7 @@ import { LIMIT_MS, startEcho, startPluginExample, until } from "./support.mjs";
 const FAKE_DEVICE = "--use-fake-device-for-media-stream";
 const FAKE_MICROPHONE = [FAKE_DEVICE, "--use-fake-ui-for-media-stream"];
 
-/** Functions for all evaluations in a page, as `call`: a voice in a connection, and the output of its loudspeaker. */
+/** Runs in a page: connects, joins a voice, and stores functions for later evaluations in `call`. */
 async function join(page, url, options = {}) {
   await page.evaluate(
     async ([url, { microphone, loudspeaker }]) => {
@@ -27,20 +27,20 @@ async function join(page, url, options = {}) {
       globalThis.call = {
         connection,
         voice,
-        /** The energy of the current output. */
+        /** Returns the energy of the current output. */
         energy() {
           analyser.getFloatTimeDomainData(samples);
           return samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
         },
-        /** Waits until a condition holds, which is checked often enough to miss no beep. */
+        /** Waits until a condition holds. Checks it often enough to miss no beep. */
         async until(condition, what) {
           for (const end = Date.now() + 60_000; !condition(); await new Promise((resolve) => setTimeout(resolve, 10))) {
             if (Date.now() > end) {
-              throw new Error(`it never happens: ${what}`);
+              throw new Error(`timed out after 60 s while waiting until ${what}`);
             }
           }
         },
-        /** Passes the result of `change` for each received frame to the voice; nothing if the frame is dropped. */
+        /** Replaces each received frame by the result of `change`; `undefined` drops the frame. */
         onArrival(change) {
           const { queue } = connection;
           const { taker } = queue;
@@ -66,7 +66,7 @@ async function hearingItself(t, options, headers) {
   return page;
 }
 
-/** Waits until a beep is played, which is far louder than encoded silence. */
+/** Waits until a beep is played. A beep is far louder than encoded silence. */
 const hear = (page) => page.evaluate(() => call.until(() => call.energy() > 1e-5, "a beep is played"));
 
 test("the sound of a page is echoed and played, except while it is muted", async (t) => {
@@ -78,7 +78,7 @@ test("the sound of a page is echoed and played, except while it is muted", async
     const { sent } = voice.stats();
     const isSilent = () => voice.speakers().length === 0 && voice.speakerStats(call.connection).played === loudspeaker.stats().decoded && energy() === 0;
     let silences = 0;
-    await until(() => (silences = isSilent() ? silences + 1 : 0) >= 50, "nothing is played any more");
+    await until(() => (silences = isSilent() ? silences + 1 : 0) >= 50, "the output is silent");
     const { recorded, encoded } = microphone.stats();
     let loudest = 0;
     await until(() => {
@@ -113,14 +113,14 @@ test("push to talk sends from the press to the release, with a first and a last 
       send(bytes, options);
       sentences.push({ flags: bytes[1], length: bytes.length });
     };
-    await until(() => microphone.stats().recorded >= 10, "something is recorded");
+    await until(() => microphone.stats().recorded >= 10, "10 frames are recorded");
     const before = voice.stats().sent;
     for (let time = 0; time < 2; time++) {
       const { sent } = voice.stats();
       microphone.startTalking();
-      await until(() => voice.stats().sent >= sent + 10, "it is sent");
+      await until(() => voice.stats().sent >= sent + 10, "10 frames are sent");
       microphone.stopTalking();
-      await until(() => sentences.filter(({ flags }) => (flags & 2) !== 0).length === time + 1, "the last frame is sent");
+      await until(() => sentences.filter(({ flags }) => (flags & 2) !== 0).length === time + 1, "the last frame of the talk spurt is sent");
     }
     return { before, isTalking: microphone.isTalking, sentences };
   });
@@ -139,21 +139,21 @@ test("lost frames are concealed, and invalid Opus frames are ignored", async (t)
     const isLost = () => ++arrived % 5 === 0;
     const heal = call.onArrival((bytes) => (isLost() ? undefined : bytes));
     const { decoded } = loudspeaker.stats();
-    await until(() => loudspeaker.stats().concealed >= 10 && loudspeaker.stats().decoded >= decoded + 40, "frames are concealed");
+    await until(() => loudspeaker.stats().concealed >= 10 && loudspeaker.stats().decoded >= decoded + 40, "10 lost frames are concealed");
     heal();
     const { concealed } = voice.speakerStats(connection);
-    // A packet without a frame, one of 40 ms, and a truncated one.
+    // An Opus packet without a frame, a packet of 40 ms, and a truncated packet.
     const garbage = [[0x7b, 0], [0xfd, 1, 2, 3, 4], [0x79]];
     const repair = call.onArrival((bytes) => Uint8Array.of(...bytes.subarray(0, 4), ...garbage[++arrived % 3]));
-    await until(() => loudspeaker.stats().malformed >= 30, "garbage is counted");
+    await until(() => loudspeaker.stats().malformed >= 30, "30 invalid Opus frames are counted");
     repair();
     return { concealed, malformed: voice.stats().malformed };
   });
   assert.ok(result.concealed >= 10, `${result.concealed}`);
-  assert.equal(result.malformed, 0, "a bad Opus frame is not a malformed voice message");
+  assert.equal(result.malformed, 0, "an invalid Opus frame must not count as a malformed voice message");
   await page.evaluate(async () => {
     const { decoded } = call.loudspeaker.stats();
-    await call.until(() => call.loudspeaker.stats().decoded >= decoded + 10, "the next frames are decoded");
+    await call.until(() => call.loudspeaker.stats().decoded >= decoded + 10, "10 more frames are decoded");
   });
   await hear(page);
 });
@@ -185,8 +185,9 @@ test("pages talk to each other and to a native server, which decodes Chromium's 
   }
   await page.evaluate(() => call.microphone.startTalking());
   await hear(other);
-  await page.evaluate(() => call.until(() => call.voice.stats().sent >= 100, "enough is said"));
-  // The microphone has a hundred times less energy. The tone is short, so the pages listen before it can begin.
+  await page.evaluate(() => call.until(() => call.voice.stats().sent >= 100, "100 frames are sent"));
+  // The energy of the microphone's beep is a hundred times lower. The tone is short, so the pages start listening
+  // before it can begin.
   const hearTone = (one) =>
     one.evaluate(() => {
       call.tone = call.until(() => call.energy() > 0.01, "the tone of the server is played");
@@ -194,18 +195,19 @@ test("pages talk to each other and to a native server, which decodes Chromium's 
   await Promise.all([hearTone(page), hearTone(other)]);
   await page.evaluate(() => call.microphone.stopTalking());
   await Promise.all([page, other].map((one) => one.evaluate(() => call.tone)));
-  await until(() => server.printed().includes("dB"), "the server says how loud it was");
+  await until(() => server.printed().includes("dB"), "the server prints the volume that it received");
   const counted = () => ({ malformed: call.loudspeaker.stats().malformed + call.voice.stats().malformed, ...call.voice.speakerStats(call.connection) });
-  // Read first: the server prints a level before it plays the tone.
+  // The counters are read before the tone, because the server prints a level before it plays the tone.
   const [speaker, listener] = [await page.evaluate(counted), await other.evaluate(counted)];
   const levels = [...server.printed().matchAll(/^\d+ frames at (-?\d+) dB$/gm)].map(([, level]) => Number(level));
   assert.ok(levels.some((level) => level > -60 && level < -10), server.printed());
   assert.deepEqual([speaker.malformed, listener.malformed], [0, 0]);
-  // The speaker does not hear itself, only the tone: 25 frames per pause the server took for the end of speech.
+  // The server does not return a speaker's own frames. It only receives the tone: 25 frames for each pause that the
+  // server took for the end of speech.
   assert.ok(speaker.received < listener.received - 20 && speaker.received <= 25 * levels.length, JSON.stringify([speaker, listener]));
 });
 
-test("the example of the page runs", async (t) => {
+test("the example in voice.md runs", async (t) => {
   const echo = await startEcho(t);
   const { page, url } = await openWith(t, { voice: echo.address }, undefined, FAKE_MICROPHONE);
   const text = readFileSync(new URL("voice.md", import.meta.url), "utf8");
@@ -235,7 +237,7 @@ for (const [what, flags, options, expected] of [
   ["refused", [FAKE_DEVICE, "--deny-permission-prompts"], {}, "microphone-refused"],
   ["missing", FAKE_MICROPHONE, { constraints: { deviceId: { exact: "none" } } }, "microphone-unavailable"],
 ]) {
-  test(`a microphone that is ${what} is an error with a code`, async (t) => {
+  test(`opening a microphone that is ${what} fails with a code`, async (t) => {
     const { page } = await openWith(t, { voice: "127.0.0.1:9" }, undefined, flags);
     const error = await page.evaluate(async (options) => {
       const { openMicrophone, RakwireError, Voice } = await import("/dist/voice.js");

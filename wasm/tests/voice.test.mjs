@@ -1,5 +1,5 @@
-// Voice without sound devices: the bytes, the buffers, the recipients, malicious and flooding peers, and sound as
-// numbers.
+// Voice without audio devices: wire format, jitter buffers, recipients, malicious and flooding peers, and audio
+// processing.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -29,7 +29,7 @@ function numbers(seed) {
   };
 }
 
-/** A voice with a fake clock, and a peer that sends messages of the test. */
+/** Creates a voice with a fake clock, and a peer that sends messages chosen by the test. */
 async function listener() {
   const fake = await openFake("raknet");
   const clock = { ms: 0 };
@@ -164,7 +164,7 @@ test("frames reach their intended recipients, and muted peers reach none", async
   assert.deepEqual(to.play(there.connection), { kind: "silence" });
 });
 
-test("frames that are not accepted are dropped, and invalid ones are errors", async () => {
+test("frames that a connection does not accept are dropped, and invalid frames throw", async () => {
   const { voice, peer, connection, end } = await listener();
   peer.room = 0;
   voice.talk(Uint8Array.of(1));
@@ -206,7 +206,7 @@ test("audio blocks of any length become frames of 960 samples", () => {
   assert.deepEqual([...mixDown([Float32Array.of(1, 0), Float32Array.of(0, 0.5)])], [0.5, 0.25]);
 });
 
-/** Frames of a sound like a vowel. */
+/** Generates frames of a vowel-like sound. */
 function vowel(count, frequency = 210) {
   const sound = (at) => [1, 2, 3].reduce((sum, overtone) => sum + Math.sin((2 * Math.PI * frequency * overtone * at) / SAMPLE_RATE) / overtone, 0) / 5;
   return Array.from({ length: count }, (_, number) => Float32Array.from({ length: FRAME_SAMPLES }, (_, at) => sound(number * FRAME_SAMPLES + at)));
@@ -224,12 +224,12 @@ test("concealment of missing frames continues the voice and fades out", () => {
     const gap = [madeUp, ...Array.from({ length: 4 }, () => concealer.conceal())];
     gap.slice(1).forEach((samples, at) => assert.ok(energy(samples) < energy(gap[at])));
     assert.ok(energy(gap[4]) < energy(madeUp) / 100 && energy(madeUp) > energy(said[6]) / 5);
-    // The next frame begins where the concealed sound ends, and soon becomes the original.
+    // The next frame is cross-faded with the concealed sound, and then equals the original.
     const next = concealer.take(said[11].slice());
     assert.ok(Math.abs(next[0] - gap[4].at(-1)) < 0.05);
     assert.deepEqual(next.slice(240), said[11].slice(240));
   }
-  assert.ok(new Concealer().conceal().every((sample) => sample === 0), "nothing was said before");
+  assert.ok(new Concealer().conceal().every((sample) => sample === 0), "concealment without an earlier frame must be silent");
 });
 
 test("speakers are mixed, delayed by one frame, and buffer at most three", () => {
@@ -246,7 +246,7 @@ test("speakers are mixed, delayed by one frame, and buffer at most three", () =>
   mixer.push(1, new Float32Array(960).fill(0.5));
   mixer.push(2, new Float32Array(960).fill(0.25));
   const { output } = render(24);
-  // The wait ends with the block that completes the duration of a frame.
+  // The delay ends with the block that completes the duration of a frame.
   assert.ok(output.subarray(0, 1_024).every((sample) => sample === 0));
   assert.ok(output.subarray(1_024, 1_984).every((sample) => sample === 0.75));
   assert.ok(output.subarray(1_984).every((sample) => sample === 0));
@@ -258,7 +258,7 @@ test("speakers are mixed, delayed by one frame, and buffer at most three", () =>
   assert.equal(flood.length, 3 * 960);
 });
 
-test("missing audio features are errors with a code", async () => {
+test("missing audio features are reported as voice-unavailable", async () => {
   const voice = new Voice({ id: ID });
   await assert.rejects(openMicrophone(voice), fails("voice-unavailable", /AudioEncoder/));
   await assert.rejects(openLoudspeaker(voice), fails("voice-unavailable", /AudioDecoder/));

@@ -1,9 +1,10 @@
-// Counts pending waits, for tests that no listener remains.
+// Counts pending waits, for tests that check that no listener remains.
 
 import { WaitList } from "../dist/waits.js";
 
 /**
- * Counts pending waits in lists, and the reactions on the promise of a connection's closing, until the end of the test.
+ * Counts the pending waits in lists, and the reactions attached to the `closed` promise of a connection, until the end
+ * of the test.
  */
 export function watchWaits(t, connection) {
   const lists = new Set();
@@ -21,7 +22,7 @@ export function watchWaits(t, connection) {
   return () => [...lists].reduce((sum, list) => sum + list.all().length, reactions);
 }
 
-/** A signal that the test aborts, and that counts its listeners. */
+/** Returns a signal that counts its listeners, and a function that aborts it. */
 export function watchedSignal() {
   const controller = new AbortController();
   const { signal } = controller;

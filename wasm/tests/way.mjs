@@ -4,7 +4,7 @@ import { createSocket } from "node:dgram";
 import { createServer as createHttpServer } from "node:http";
 import { createConnection, createServer } from "node:net";
 
-/** A path to a relay that can be cut for a while, and that can delay data of the relay. */
+/** Starts a TCP path to a relay that can be cut for a while, and that can delay data of the relay. */
 export async function startTcpWay(t, relay) {
   const [host, port] = relay.address.split(":");
   const sockets = new Set();
@@ -13,7 +13,7 @@ export async function startTcpWay(t, relay) {
   const way = { isOpen: true, isSilent: false, opened: 0, refused: 0, unanswered: 0 };
   const server = createServer((near) => {
     if (way.isSilent) {
-      // It is accepted but not served.
+      // The connection is accepted but not forwarded.
       way.unanswered += 1;
       sockets.add(near);
       near.on("error", () => undefined);
@@ -39,7 +39,7 @@ export async function startTcpWay(t, relay) {
   way.url = `ws://127.0.0.1:${server.address().port}/ws`;
   way.cut = () => sockets.forEach((socket) => socket.destroy());
   way.heal = () => undefined;
-  // Data of the relay is not read, until its system accepts no more.
+  // Stops reading the relay's data, so its send buffer fills up.
   way.pause = () => pairs.forEach(([near, far]) => far.unpipe(near).pause());
   way.silence = () => pairs.forEach(([near, far]) => [near.unpipe(far), far.unpipe(near)].forEach((socket) => socket.pause()));
   way.resume = () => pairs.forEach(([near, far]) => far.pipe(near));
@@ -51,16 +51,18 @@ export async function startTcpWay(t, relay) {
 }
 
 /**
- * A UDP path to a port of this machine, which can be blocked and can give its clients other ports. It drops one of each
- * `one` datagrams, and all that are longer than `way.longest` bytes. With `way.isDoubled`, each arrives twice, and the
- * next datagram of a client that is longer than `way.delaysAbove` bytes arrives after `way.release`.
+ * Starts a UDP path to a port of this machine. It can be blocked, and can give its clients other ports.
+ *
+ * - It drops one of `one` datagrams, and all datagrams longer than `way.longest` bytes.
+ * - With `way.isDoubled`, each datagram arrives twice.
+ * - The next datagram of a client that is longer than `way.delaysAbove` bytes is held back until `way.release`.
  */
 export async function startUdpWay(t, port, { one = Infinity } = {}) {
   const near = createSocket("udp4");
   const clients = new Map();
   const way = { isOpen: true, lost: 0, longest: Infinity, isDoubled: false, delaysAbove: Infinity };
   const delayed = [];
-  // The same losses in each run.
+  // The seed of the losses, which are equal in each run.
   let state = 1;
   const passes = (datagram) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -92,23 +94,23 @@ export async function startUdpWay(t, port, { one = Infinity } = {}) {
   t.after(() => [near, ...[...clients.values()].map(({ far }) => far)].forEach((socket) => socket.close()));
   way.port = near.address().port;
   way.release = () => delayed.splice(0).forEach((send) => send());
-  /** Gives each client another port, like a NAT that has lost its mapping: datagrams to the old port are dropped. */
+  /** Gives each client another port, like a NAT that has lost its mappings. Datagrams to the old ports are dropped. */
   way.moveClients = () => {
     for (const [client, place] of clients) {
       place.far.close();
       place.far = farSocket(client, place.address);
     }
   };
-  /** Drops datagrams from and to the current clients; another client of the same machine passes. */
+  /** Drops datagrams from and to the current clients. New clients are not affected. */
   way.silence = () => clients.forEach((place) => (place.isSilent = true));
-  /** Sends a datagram to each client in place of the server. */
+  /** Sends a datagram to each client as if it came from the server. */
   way.sendToClients = (datagram) => clients.forEach(({ address }, client) => near.send(datagram, client, address));
   return way;
 }
 
 /**
- * A path to a relay by this transport, at `url`, and the URL of a server that degrades it: `silence` blocks open
- * connections, and new ones can be opened; `cut` closes or blocks all, and `heal` lets new ones be opened again.
+ * Starts a path to a relay for this transport, at `url`, and a control server that degrades it. `silence` blocks open
+ * connections, but not new ones. `cut` closes or blocks all connections, and `heal` allows new ones again.
  */
 export async function startWay(t, relay, transport) {
   const transports = await (await fetch(`http://${relay.address}/transports`)).json();

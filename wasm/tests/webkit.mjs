@@ -1,4 +1,4 @@
-// WebKit for tests: WebKitGTK of the distribution, by WebDriver, on a virtual display.
+// WebKit for tests: the distribution's WebKitGTK, controlled by WebDriver, on a virtual display.
 
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openDisplay } from "./display.mjs";
 
 const START_MS = 90_000;
-/** Enough for a page that waits for several things in sequence. */
+/** The time limit for an answer. A page may wait for several events in sequence. */
 const ANSWER_MS = 180_000;
 
 const DRIVER = "/usr/bin/WebKitWebDriver";
@@ -21,11 +21,11 @@ async function freePort() {
   return port;
 }
 
-/** A browser with an empty profile. */
+/** Opens WebKit with an empty profile. */
 export async function openWebKit() {
   const display = await openDisplay();
   const port = await freePort();
-  // Its sandbox needs features that containers lack.
+  // WebKit's sandbox needs kernel features that containers lack.
   const env = { ...process.env, DISPLAY: display.name, WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: "1", LIBGL_ALWAYS_SOFTWARE: "1", GDK_BACKEND: "x11" };
   const driver = spawn(DRIVER, [`--port=${port}`], { stdio: "ignore", env });
   let failure;
@@ -44,13 +44,13 @@ export async function openWebKit() {
       break;
     }
     if (failure !== undefined || Date.now() > end) {
-      throw new Error("WebKitWebDriver does not start", { cause: failure });
+      throw new Error("WebKitWebDriver did not start", { cause: failure });
     }
   }
   const { sessionId, capabilities } = await ask("POST", "/session", { capabilities: { alwaysMatch: {} } });
   return {
     version: capabilities.browserVersion,
-    /** Returns the title of a page, once it matches. */
+    /** Opens a page, and returns its title once it matches. */
     async titleOf(url, pattern) {
       await ask("POST", `/session/${sessionId}/url`, { url });
       for (const end = Date.now() + ANSWER_MS; ; await sleep(100)) {

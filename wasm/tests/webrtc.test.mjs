@@ -1,4 +1,4 @@
-// Data channels to a real relay, in real browsers: from a page that the relay did not serve and that only has the
+// Data channels to a real relay, in real browsers. The pages are not served by the relay, and know only its
 // fingerprint.
 
 import assert from "node:assert/strict";
@@ -53,7 +53,7 @@ async function play(url, options) {
   return { received: received.size, transport, code: (await connection.closed).code, took };
 }
 
-/** A server for a page that can import the package. */
+/** Serves a page that can import the package. */
 async function servePage(t, body = "") {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-webrtc-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -66,9 +66,9 @@ async function servePage(t, body = "") {
   return server.url;
 }
 
-/** A relay with data channels, and the parameters for its pages. */
+/** Starts a relay with data channels. Returns it with the parameters for its pages. */
 async function startOpenRelay(t, echo, ...more) {
-  // Another test may use a UDP socket with the number of the relay's TCP port; the relay then gets neither.
+  // The relay uses one number for its TCP and UDP ports. Another test may occupy that UDP port, so starting is retried.
   for (let attempt = 1; attempt <= 5; attempt++) {
     const relay = await startRelay(t, { game: echo.address }, "--webrtc-allow-without-origin", ...more);
     const { webrtc, webtransport } = await (await fetch(`http://${relay.address}/transports`)).json();
@@ -177,7 +177,7 @@ test("in Chromium a connection continues over a WebSocket when data channels del
   const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
   const way = await startUdpWay(t, webrtc.port);
   const page = await openPage(t);
-  // It only offers data channels, by the path.
+  // The announcement offers only data channels, through the path of the test.
   const offered = { json: { webrtc: { ...webrtc, port: way.port } }, headers: { "access-control-allow-origin": "*" } };
   await page.route("**/transports", (route) => route.fulfill(offered));
   await page.goto(await servePage(t));
@@ -189,7 +189,7 @@ test("in Chromium a connection continues over a WebSocket when data channels del
     ["interrupted", "resumed"].forEach((name) => connection.addEventListener(name, () => game.events.push(name)));
     connection.onMessage = ({ bytes }) => game.received.add((bytes[1] << 8) | bytes[2]);
     game.timer = setInterval(() => {
-      // While there is no path, the memory may be full.
+      // Sends only while little is queued, because the memory may fill up while the path is cut.
       if (connection.bufferedAmount < 10_000) {
         connection.send(Uint8Array.of(0xfe, game.sent >> 8, game.sent & 0xff), { reliability: "reliable" });
         game.sent += 1;
@@ -213,8 +213,8 @@ test("in Chromium a connection continues over a WebSocket when data channels del
   assert.deepEqual([code, events.slice(0, 2)], ["local", ["interrupted", "resumed"]]);
 });
 
-// If Chromium also asks for data channels, the document that states otherwise is outdated.
-test("in Chromium a public page reaches a relay of this machine with only the fingerprint, otherwise by permission", async (t) => {
+// If this test fails because Chromium requires the permission for data channels too, update the document that states otherwise.
+test("in Chromium a public page needs a permission to reach a relay on this machine, unless it has the fingerprint", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin");
   const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
@@ -268,7 +268,10 @@ test("in Chromium a session continues when a NAT gives its page another port", a
   assert.match(metrics, /^rakwire_relay_webrtc_sessions_total\{state="begun"\} 1$/m);
 });
 
-/** Returns the title of a page of another server in Firefox, which connects, plays, and shows the result. */
+/**
+ * Opens a page of another server in Firefox, which connects, exchanges messages and shows the result as its title.
+ * Returns the title.
+ */
 async function playInFirefox(t, url, options, browser) {
   const script = `<script type="module">(${play})(${JSON.stringify(url)}, ${JSON.stringify(options)}).then(
     ({ took, ...result }) => { document.title = "done " + JSON.stringify(result) + " connected in " + Math.round(took) + " ms"; },
@@ -285,7 +288,7 @@ async function playInFirefox(t, url, options, browser) {
   }
 }
 
-/** A relay with data channels at an address that is not loopback. */
+/** Starts a relay with data channels at an address that is not loopback. */
 async function startRelayAtOwnAddress(t) {
   const echo = await startEcho(t);
   const own = `${OWN_ADDRESS}:0`;
@@ -300,7 +303,7 @@ test("Firefox plays over data channels with only the fingerprint", { timeout: 30
   assert.equal(title, `done ${JSON.stringify({ received: 500, transport: "webrtc", code: "local" })}`);
 });
 
-// If Firefox has learned to resolve names in candidates, the document that states otherwise is outdated.
+// If this test fails because Firefox resolves host names in ICE candidates, update docs/webrtc.md.
 test("Firefox falls back to another transport at a host name", { timeout: 300_000, skip: NO_ADDRESS }, async (t) => {
   const { port, fingerprint, tcpPort } = await startRelayAtOwnAddress(t);
   const browser = { preferences: { "network.dns.forceResolve": OWN_ADDRESS } };

@@ -1,4 +1,4 @@
-// The use of WebTransport, with a fake session.
+// The WebTransport carrier, with a fake session.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +11,10 @@ import { outlives, spoilWebTransport } from "./spoiled.mjs";
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 const OFFER = { port: 4433, path: "/wt", certificate_hashes: ["AAEC"] };
 
-/** An open carrier over a session with these datagrams, which `take` accepts for the browser. */
+/**
+ * Opens a carrier over a fake session with these `datagrams`. `take` is called with each datagram that the carrier
+ * writes.
+ */
 async function openCarrier(t, datagrams, take = () => undefined) {
   const played = { written: [], calls: [] };
   played.readable = new ReadableStream({ start: (controller) => (played.controller = controller) });
@@ -41,7 +44,7 @@ async function openCarrier(t, datagrams, take = () => undefined) {
   return { carrier, played };
 }
 
-/** A fake page. `leave` calls the listeners for its end, and runs microtasks after each, as a browser does. */
+/** Mocks a page. `leave` calls its `pagehide` listeners, and runs microtasks after each, as a browser does. */
 function playPage(t) {
   const listeners = new Set();
   const parts = { document: {}, addEventListener: (type, listener) => type === "pagehide" && listeners.add(listener) };
@@ -59,7 +62,7 @@ function playPage(t) {
 test("a session refused in the announcement is closed with the reason of the relay", async (t) => {
   globalThis.WebTransport = class {
     constructor() {
-      assert.fail("there is nothing to open");
+      assert.fail("no session must be opened");
     }
   };
   t.after(() => delete globalThis.WebTransport);
@@ -100,7 +103,7 @@ for (const [host, hashes, expected] of [
   ["localhost", [], ["localhost"]],
   ["relay.example", ["AAEC"], ["relay.example"]],
 ]) {
-  test(`a relay at ${host} with ${hashes.length} hashes of certificates is only sought at ${expected.join(", ")}`, async (t) => {
+  test(`for a relay at ${host} with ${hashes.length} certificate hashes, only ${expected.join(", ")} is tried`, async (t) => {
     const tried = [];
     globalThis.WebTransport = class {
       constructor(url) {
@@ -121,7 +124,7 @@ for (const [host, hashes, expected] of [
   });
 }
 
-test("datagrams waiting in the browser are limited by age and number, by the old and new names of the limits", async (t) => {
+test("the age and number of datagrams that wait in the browser are limited, by the old or the new names of its options", async (t) => {
   const older = await openCarrier(t, usual(1_200));
   const ages = { outgoingMaxAge: 500, incomingMaxAge: 500 };
   const limitsOf = ({ writable: _, readable: __, maxDatagramSize: ___, ...limits }) => limits;
@@ -132,7 +135,7 @@ test("datagrams waiting in the browser are limited by age and number, by the old
   assert.deepEqual(limitsOf(newer.played.datagrams), { ...ages, ...limits });
 });
 
-test("datagrams are sent by a created stream in browsers that create one", async (t) => {
+test("datagrams are sent through createWritable in browsers that have it", async (t) => {
   const { carrier, played } = await openCarrier(t, (writable) => ({ createWritable: () => writable, maxDatagramSize: 1_200 }));
   carrier.send(Uint8Array.of(1, 2));
   carrier.requestFlow();
@@ -141,7 +144,7 @@ test("datagrams are sent by a created stream in browsers that create one", async
   assert.equal(new TextDecoder().decode(played.written[1]), 'rakwire:{"type":"flow"}');
 });
 
-/** The close of a session that is no longer needed. */
+/** The close information of a session that the client closes. */
 const CLOSED = { closeCode: 1000, reason: "" };
 
 test("closing a session is delayed for sent datagrams, but only for a limited time", async (t) => {
@@ -174,7 +177,7 @@ test("leaving a page closes sessions last, after a delay for queued datagrams", 
   assert.deepEqual([played.closed, played.beforeClose], [CLOSED, 3]);
 });
 
-test("an error of closing a connection with its page is reported and affects no other", async (t) => {
+test("an error while a page closes a connection is reported, and the other connections are closed too", async (t) => {
   const page = playPage(t);
   const { carrier, played } = await openCarrier(t, usual(1_200));
   const { mock } = t.mock.method(console, "error", () => undefined);
@@ -186,13 +189,13 @@ test("an error of closing a connection with its page is reported and affects no 
     t.after(onPageLeft(() => (ended.push(name), end()), () => false));
   }
   await page.leave();
-  // Each is called again, because it may have been interrupted.
+  // Each callback is called twice, because the browser may have interrupted the first call.
   assert.deepEqual(ended, ["one", "other", "one", "other"]);
   const reported = mock.calls.map(({ arguments: [, { message }] }) => message);
   assert.deepEqual([reported, played.closed], [["one", "one", "end", "end"], CLOSED]);
 });
 
-test("a datagram with the prefix is a control message, and the closing of a session has the relay's code", async (t) => {
+test("a datagram that begins with `rakwire:` is a control message, and a closed session has the code of the relay", async (t) => {
   const { carrier, played } = await openCarrier(t, usual(1_200));
   played.controller.enqueue(Uint8Array.of(7));
   played.controller.enqueue(new TextEncoder().encode("rakwire:{}"));

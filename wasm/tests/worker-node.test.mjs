@@ -1,4 +1,4 @@
-// Connections with their protocol in a thread of Node, at a server of the package: flow control.
+// Connections whose protocol runs in a worker thread of Node, to a server of the package: flow control and shutdown.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -15,7 +15,7 @@ import { startThread } from "./worker-thread.mjs";
 
 const limited = () => ({ signal: AbortSignal.timeout(LIMIT_MS) });
 
-/** A client with its protocol in a thread, and the server's side of its connection. */
+/** Opens a connection whose protocol runs in a thread. Returns the client's and the server's side. */
 async function openBoth(t, options = {}) {
   const server = await listen({ host: "127.0.0.1" });
   t.after(() => server.close());
@@ -34,7 +34,7 @@ async function countAll(connection) {
   return count;
 }
 
-/** Some of these leave a block that is too small for the next one. */
+/** Message lengths of which some leave a block too small for the next message. */
 const LENGTHS = [1_000, 1_500, 2_000, 2_500];
 
 /** Sends large and small messages until an event reports a changed MTU. */
@@ -52,7 +52,7 @@ async function nextMtu(connection) {
 }
 
 for (const where of ["here", "in a worker"]) {
-  test(`a path that drops large datagrams causes an event on both sides, with the client's protocol ${where}`, async (t) => {
+  test(`a path that drops large datagrams causes an mtu event on both sides, with the client's protocol ${where}`, async (t) => {
     const server = await listen({ host: "127.0.0.1" });
     t.after(() => server.close());
     const way = await startUdpWay(t, server.address.port);
@@ -61,7 +61,7 @@ for (const where of ["here", "in a worker"]) {
     const accepted = await server.accept(limited());
     way.longest = 1_400;
     assert.deepEqual(await Promise.all([client, accepted].map(nextMtu)), [1_200, 1_200]);
-    await until(() => client.stats().mtu === 1_200 && accepted.stats().mtu === 1_200, "statistics with the new MTU");
+    await until(() => client.stats().mtu === 1_200 && accepted.stats().mtu === 1_200, "both sides report the MTU 1,200 in their statistics");
     way.longest = Infinity;
     await client.close(limited());
   });
@@ -80,7 +80,7 @@ test("messages that wait for memory are sent before a worker closes its connecti
   }
 });
 
-test("messages with receipts wait for the additional memory", async (t) => {
+test("messages with receipts are sent even if they exceed the free memory", async (t) => {
   for (const length of LENGTHS) {
     const { client, accepted } = await openBoth(t, { memory: { blocks: 64 } });
     const counted = countAll(accepted);
@@ -104,7 +104,7 @@ test("a worker delivers only as many messages as the page accepts, also while a 
   for (let number = 0; number < 600; number++) {
     accepted.send(pattern(40));
   }
-  await until(() => messages >= 256, "the worker delivers messages");
+  await until(() => messages >= 256, "the worker has delivered 256 messages");
   await sleep(300);
   assert.deepEqual([messages, outcomes], [256, 0]);
 });
@@ -157,7 +157,7 @@ test("a worker that hangs while it is closed is terminated with its connections"
   assert.deepEqual(ended, []);
   t.mock.timers.tick(1);
   await closing;
-  assert.deepEqual(ended, ["worker", "local"], "it was closed here, so that nothing opens it again");
+  assert.deepEqual(ended, ["worker", "local"], "the close must count as local, so that the application does not reconnect");
 });
 
 test("a worker that is silent while a connection is open is terminated with its connections", (t) => {
@@ -173,7 +173,7 @@ test("a worker that is silent while a connection is open is terminated with its 
   const say = (data) => started.at(-1).dispatchEvent(Object.assign(new Event("message"), { data: { session: 1, ...data } }));
   open();
   t.mock.timers.tick(60_000);
-  assert.deepEqual(ended, [], "an attempt to connect has a deadline of its own");
+  assert.deepEqual(ended, [], "a worker without an open connection must not be terminated for its silence");
   say({ type: "open", longest: 1_000, internalAddresses: [] });
   t.mock.timers.tick(14_000);
   say({ type: "stats", stats: {}, bufferedAmount: 0 });
@@ -182,7 +182,7 @@ test("a worker that is silent while a connection is open is terminated with its 
   t.mock.timers.tick(1);
   assert.deepEqual(ended, ["worker", "worker-unavailable"]);
   open();
-  assert.equal(started.length, 2, "the next connection has another worker");
+  assert.equal(started.length, 2, "the next connection must start another worker");
 });
 
 test("a connection that opens when its worker is closed fails", async (t) => {
@@ -235,7 +235,7 @@ test("a worker disconnects its connections before it stops with its page", async
   };
   const [[first, atFirst], [second, atSecond]] = [await open(), await open()];
   page.dispatchEvent(new Event("pagehide"));
-  // A process that ends with its last page does not wait for its threads.
+  // A browser process that ends with its last page does not wait for its threads.
   started.terminate();
   const ends = await Promise.all([first, second, atFirst, atSecond].map(({ closed }) => closed));
   assert.deepEqual(ends.map(({ code }) => code), ["page-left", "page-left", "remote", "remote"]);

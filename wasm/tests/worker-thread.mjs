@@ -1,4 +1,4 @@
-// The script of the worker in a thread of Node, which a test can end at any time.
+// Runs the worker's script in a thread of Node, which a test can terminate at any time.
 
 import { Worker as Thread } from "node:worker_threads";
 
@@ -13,7 +13,7 @@ const SCRIPT = `
   import(${url("../dist/node/platform.js")}).then(() => import(${url("../dist/worker/script.js")}));
 `;
 
-/** The parts of a Web Worker that the package needs. It ends with the test. */
+/** Starts a thread with the Web Worker features that the package needs. It is terminated at the end of the test. */
 export function startThread(context) {
   const thread = new Thread(SCRIPT, { eval: true });
   context.after(() => thread.terminate());

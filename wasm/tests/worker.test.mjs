@@ -1,4 +1,4 @@
-// Connections with their protocol in a Web Worker, in Chromium, through a real relay, with real servers.
+// Connections whose protocol runs in a Web Worker, in Chromium, through a real relay, with real servers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ for (const protocol of PROTOCOLS) {
     const result = await page.evaluate(async ([relay, options]) => {
       const [{ connect }, { worker }] = await Promise.all([import("/dist/index.js"), import("/dist/worker.js")]);
       const connection = await connect(relay, { target: "game", worker, timeoutMs: 60_000, ...options });
-      // It is known before the worker sends its first statistics.
+      // The maximum length is known before the worker sends its first statistics.
       const longest = connection.maxMessageLength;
       const count = 1_200;
       const received = [];
@@ -86,7 +86,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-/** Runs before the script of a worker: counts its messages to the page in shared memory. */
+/** Runs before the script of a worker: counts the worker's messages to the page in shared memory. */
 function countTold() {
   let counts;
   const post = self.postMessage.bind(self);
@@ -104,7 +104,7 @@ function countTold() {
   };
 }
 
-/** Without these headers, a page shares no memory with its workers. */
+/** The headers without which a page cannot share memory with its workers. */
 const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
 
 for (const protocol of PROTOCOLS) {
@@ -121,14 +121,14 @@ for (const protocol of PROTOCOLS) {
       const counting = new Promise((resolve) => thread.addEventListener("message", ({ data }) => data.type === "counting" && resolve()));
       thread.postMessage({ type: "counts", memory: counts.buffer });
       await counting;
-      // More than one initial congestion window, and everything that the page has room for.
+      // More messages than one initial congestion window holds, and than the page can receive.
       const count = 200;
       let received = 0;
       connection.onMessage = () => (received += 1);
       for (let number = 0; number < count; number++) {
         connection.send(new Uint8Array(1_000).fill(0xfe), { reliability: "reliable" });
       }
-      // They are posted to the worker.
+      // Waits a microtask, in which the messages are posted to the worker.
       await undefined;
       for (const end = performance.now() + 50_000; Atomics.load(counts, 0) < count && performance.now() < end; );
       const blocked = { posted: Atomics.load(counts, 0), received };
@@ -172,7 +172,7 @@ test("receipts, the GUID, the addresses and the statistics of a server come from
   assert.deepEqual(result.after, ["undefined", []]);
 });
 
-test("different entries connect with the same worker option", async (t) => {
+test("different entries connect through the same worker", async (t) => {
   const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
   const { page, url } = await openWith(t, { raknet: raknet.address, game: game.address });
   const answers = await page.evaluate(async (address) => {
@@ -190,7 +190,7 @@ test("different entries connect with the same worker option", async (t) => {
   assert.deepEqual(answers, [7, 7, 7]);
 });
 
-test("the error describes that no worker can start from a text, and the script file works", async (t) => {
+test("a policy that forbids blob: workers causes worker-unavailable, and the script file works", async (t) => {
   const echo = await startEcho(t);
   const policy = "worker-src 'self'; script-src 'self' 'unsafe-eval'";
   const { page, url } = await openWith(t, { game: echo.address }, { "content-security-policy": policy });
@@ -203,7 +203,7 @@ test("the error describes that no worker can start from a text, and the script f
   assert.deepEqual(codes, ["worker-unavailable", "local"]);
 });
 
-test("the error describes that WebAssembly is forbidden", async (t) => {
+test("a policy that forbids WebAssembly causes wasm-unavailable", async (t) => {
   const { page, url } = await openWith(t, { game: "127.0.0.1:9" }, { "content-security-policy": "script-src 'self'" });
   const open = (entry) => page.evaluate(async ([name, address]) => {
     const { connect } = await import(`/dist/${name}.js`);

@@ -1,6 +1,6 @@
 /**
- * Remote calls: functions of the peer, which are called by name and return an answer, and signals, which have any
- * number of handlers and no answer.
+ * Remote calls between two peers. A function is called by name and returns an answer. A signal has any number of
+ * handlers and no answer.
  */
 
 import type {
@@ -61,7 +61,7 @@ export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 const TIMEOUT_MS = 10_000;
 const MAX_CALLS = 64;
 const MAX_BYTES = 4_096;
-/** More than a message header, and less than the longest RakNet message. */
+/** The range of `maxBytes`: above a message header, and below the longest RakNet message. */
 const LEAST_BYTES = 128;
 const MOST_BYTES = 4 * 1024 * 1024;
 const MOST_CALLS = 65_536;
@@ -82,25 +82,25 @@ export interface CallOptions extends SendOptions, WaitOptions {
 
 /** Counters of remote calls. */
 export interface CallStats {
-  /** Calls of registered functions by the peer. */
+  /** Calls that the peer made to functions registered on this side. */
   readonly calls: number;
-  /** Signals of the peer. */
+  /** Signals received from the peer. */
   readonly signals: number;
   /** Calls that were refused for any reason, and signals that were forbidden, invalid or failed. */
   readonly refused: number;
-  /** Calls and signals of the peer dropped because `maxCalls` were in progress. */
+  /** Calls and signals of the peer that were dropped because `maxCalls` calls were already in progress. */
   readonly busy: number;
   /** Messages that could not be decoded or were too long. */
   readonly malformed: number;
   /** Answers that arrived too late or match no call. */
   readonly unexpected: number;
-  /** Calls and signals of a peer with different argument or answer types. They were not run. */
+  /** Calls and signals that were not run because the peer has different argument or answer types. */
   readonly mismatched: number;
 }
 
 /**
- * Calls functions and sends signals of a schema over a connection. Each peer has an instance, and can call only the
- * functions that the other has registered.
+ * Calls functions and sends signals of a schema over a connection. Each peer creates an instance, and can call only the
+ * functions registered at the remote peer.
  *
  * ```ts
  * const shop = { functions: { "shop.buy": { arguments: rabbit.tuple(rabbit.u16, rabbit.u8), answer: rabbit.u32 } } };
@@ -111,8 +111,8 @@ export interface CallStats {
 export class RemoteCalls<S extends CallSchema> {
   /**
    * Called when the peer has different argument or answer types, because it runs another version of the game. `name` is
-   * the function or signal that the peer used. It is `undefined` if the peer refused a call, which rejects with
-   * `schema-mismatch`.
+   * the function or signal that the peer used. If the peer refused a call of this side, `name` is `undefined` and the
+   * call rejects with `schema-mismatch`.
    */
   onMismatch: ((name: string | undefined) => void) | undefined;
   readonly #functions: ReadonlyMap<string, FunctionSchema>;
@@ -124,7 +124,7 @@ export class RemoteCalls<S extends CallSchema> {
   readonly #open = new Map<number, Deferred<Uint8Array>>();
   readonly #outgoing: SendQueue;
   readonly #answers: SendQueue;
-  /** Queued refusals. They do not count as calls. */
+  /** Queued refusals, which do not count towards `maxCalls`. */
   readonly #refusals: SendQueue;
   readonly #ended = new AbortController();
   readonly #caller: Caller;
@@ -182,7 +182,7 @@ export class RemoteCalls<S extends CallSchema> {
   }
 
   /**
-   * Sends a signal to the peer, which has no answer.
+   * Sends a signal to the peer. Signals have no answer.
    *
    * @throws RakwireError with the code `too-many-calls`, `too-long`, `bad-option` or `not-connected`.
    */
@@ -213,8 +213,8 @@ export class RemoteCalls<S extends CallSchema> {
   }
 
   /**
-   * Connects a handler to a signal. Returns a function that disconnects it. Handlers run in descending `order`, and in
-   * the order of connecting if it is equal.
+   * Connects a handler to a signal. Returns a function that disconnects it. Handlers run in descending `order`.
+   * Handlers of equal `order` run in the order in which they were connected.
    */
   connect<N extends SignalName<S>>(name: N, handler: Handler<SignalValue<S, N>, void>, order = 0): () => void {
     const registered = new Registered(name, { arguments: known(this.#signals, name) }, handler, order);
@@ -232,7 +232,10 @@ export class RemoteCalls<S extends CallSchema> {
     return { ...this.#stats };
   }
 
-  /** Rejects all pending calls with `not-connected` and stops serving the peer, as when the connection closes. */
+  /**
+   * Rejects all pending calls with `not-connected` and stops handling calls of the peer. The same happens when the
+   * connection closes.
+   */
   detach(): void {
     this.#detach();
     this.#ended.abort(notConnected());
@@ -290,7 +293,7 @@ export class RemoteCalls<S extends CallSchema> {
     }
   }
 
-  /** Removes and returns the caller that waits for the answer with a number. */
+  /** Removes and returns the pending answer of the call with this number. */
   #take(number: number): Deferred<Uint8Array> | undefined {
     const answer = this.#open.get(number);
     this.#stats.unexpected += answer === undefined ? 1 : 0;
@@ -301,7 +304,7 @@ export class RemoteCalls<S extends CallSchema> {
   #onCall(number: number, name: string, payload: Uint8Array, delivery: SendOptions): void {
     if (this.#running + this.#answers.length >= this.#maxCalls) {
       this.#stats.busy += 1;
-      // Refusals are short, so the limit of calls bounds their memory too, even in a flood.
+      // Refusals are short, so limiting their number to `maxCalls` bounds their memory under a flood of calls.
       if (this.#refusals.length < this.#maxCalls) {
         const bytes = this.#encodeReply(number, new Refusal(REASONS.busy));
         this.#refusals.push({ bytes, options: delivery, onFailed: () => undefined });

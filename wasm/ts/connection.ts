@@ -43,7 +43,7 @@ import type { Wait, WaitOptions } from "./waits.js";
 import { ASYNC_DISPOSE, beforeAbort, deferred, WaitList } from "./waits.js";
 import type { Loaded, Wasm } from "./wasm.js";
 
-/** Creates the peer of a connection in the WebAssembly. */
+/** Creates the protocol peer of a connection in WebAssembly. */
 type CreatePeer = (rust: Loaded, settings: PeerSettings) => Peer;
 /** A connection class. Constructing it starts opening the connection. */
 type ConnectionClass<C extends PeerConnection> = new (open: (owner: SessionOwner) => SessionLike) => C;
@@ -91,8 +91,8 @@ export async function openWith<C extends PeerConnection>(
 }
 
 /**
- * Makes one connection attempt. Returns `undefined` if another one may succeed: a server of the Game Protocol ignores
- * repeated requests from the same port, and a new WebSocket gets another port at the relay.
+ * Makes one connection attempt. Returns `undefined` if a second attempt may succeed: a server of the Game Protocol
+ * ignores repeated requests from the same port, and a new WebSocket gets another port at the relay.
  */
 async function attempt<C extends PeerConnection>(
   connection: C,
@@ -302,7 +302,7 @@ export class PeerConnection extends EventTarget implements Connection {
       super.removeEventListener(type, guardedListener(listener), { capture: isCapturing(options) });
       return;
     }
-    // Node 20 does not accept `true` for `options` here.
+    // Passed as an object, because Node 20 does not accept `true` as `options`.
     super.removeEventListener(type, this.#listeners.remove(listener, options) ?? null, { capture: isCapturing(options) });
     // Pending `receive` calls get the messages that would have gone to the listener.
     queueMicrotask(() => this.queue.deliver());

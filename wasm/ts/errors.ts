@@ -43,7 +43,7 @@ export type ErrorCode =
   | "not-connected"
   | "empty-message"
   | "reserved-id"
-  // longer than the Game Protocol allows, or than the memory of a connection can hold
+  // the message exceeds the limit of the Game Protocol or the memory of the connection
   | "too-long"
   | "queue-full"
   | "not-sent"

@@ -20,8 +20,8 @@ interface Wrapper {
 }
 
 /**
- * Counts the listeners of one event of an `EventTarget` by wrapping each one, because an `EventTarget` does not expose
- * their number.
+ * Counts the listeners of one event of an `EventTarget` by wrapping each listener, because an `EventTarget` does not
+ * expose their number.
  */
 export class ListenerSet {
   /** The listeners of the bubbling phase and of the capturing phase. The platform registers them separately. */

@@ -31,7 +31,7 @@ const WINDOW = 32;
 const CHUNK = 64 * 1_024;
 const MOST_WINDOW = 0xffff;
 const MOST_CHUNK = 1024 ** 2;
-/** The maximum number of files that are prepared ahead of the one being read. */
+/** The maximum number of files that are prepared ahead of the file being read. */
 const AHEAD = 64;
 
 /** A file in the manifest of the sender. */
@@ -59,13 +59,15 @@ export interface ReceivedFile extends FileEntry {
 
 /** The progress of a transfer. */
 export interface FileProgress {
-  /** The number of complete files, and the number of their bytes that are present or were received. */
+  /** The number of complete files. */
   readonly files: number;
+  /** The number of bytes that were already present or have arrived. */
   readonly bytes: number;
-  /** The totals in the sender's manifest; 0 until they are known. */
+  /** The total number of files in the sender's manifest; 0 until it is known. */
   readonly totalFiles: number;
+  /** The total size of these files in bytes; 0 until it is known. */
   readonly totalBytes: number;
-  /** Bytes received. */
+  /** Bytes received from the sender. */
   readonly received: number;
   /** Files that were already completely present. */
   readonly unchanged: number;
@@ -82,7 +84,7 @@ export interface ReceiveOptions extends WaitOptions {
   maxBytes?: number;
   /** The maximum size of one file in bytes. Default: `maxBytes`. */
   maxFileBytes?: number;
-  /** The time in milliseconds without requested data until the transfer fails. Default: 30,000. */
+  /** The transfer fails if requested data does not arrive within this time in milliseconds. Default: 30,000. */
   timeoutMs?: number;
   /** The maximum number of requests that are in progress or have unread data. Default: 32. */
   window?: number;
@@ -275,7 +277,7 @@ class Transfer implements FileTransfer {
       file.restart();
       file.isDelivered = false;
       this.#request();
-      throw new RakwireError("file-changed", "the bytes present belong to another version; the file is sent again from its beginning");
+      throw new RakwireError("file-changed", "the bytes already present belong to another version; the file is received again from its beginning");
     }
   }
 

@@ -5,18 +5,18 @@ import type { Peer } from "./peer.js";
 /** The interval in milliseconds at which a full socket is polled, because browsers have no event for it. */
 const FULL_SOCKET_POLL_MS = 5;
 /**
- * The interval in milliseconds at which a peer without a transport is polled. It stays immediately due while it has
- * datagrams to send, which would hide its timeouts.
+ * The interval in milliseconds at which a peer without a transport is polled. Its next timeout cannot be used: a peer
+ * with datagrams to send is always due immediately.
  */
 const NO_TRANSPORT_POLL_MS = 250;
 /**
- * The delay of a timer in milliseconds that indicates a hidden or suspended tab, in which received datagrams may be
- * queued.
+ * A timer that fires this many milliseconds late indicates a hidden or suspended tab, in which received datagrams may
+ * be queued.
  */
 const SUSPENDED_MS = 50;
 /**
- * The maximum time in milliseconds for which timeouts wait until queued datagrams are handled. It bounds the effect of
- * a flood.
+ * The maximum time in milliseconds for which timeouts are deferred while queued datagrams are handled. It bounds the
+ * delay under a flood.
  */
 const CATCH_UP_MS = 500;
 
@@ -167,7 +167,8 @@ export class Loop {
 
   /**
    * The peer must handle the datagrams that arrived during the suspension before it sees the new time. Node reads only
-   * a few datagrams per task, possibly those of the busiest peers first. This therefore repeats until none arrives.
+   * a few datagrams per task, possibly those of the busiest peers first. The wait therefore lasts until a task brings
+   * no datagram.
    */
   #catchUp(): void {
     this.#clearTimer();
@@ -187,7 +188,9 @@ export class Loop {
   }
 }
 
-/** Calls back in a new task. Timers of a hidden tab are delayed to once a second or once a minute. */
+/**
+ * Calls back in a new task, without a timer: browsers delay timers of a hidden tab to once a second or once a minute.
+ */
 function afterTask(callback: () => void): void {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {

@@ -23,14 +23,14 @@ import {
 export interface PeerSettings {
   protocol: Protocol;
   protocolVersion: number;
-  /** The time limit in milliseconds for a pong with the version of the server; 0 sends no ping. */
+  /** The time limit in milliseconds for a pong with the server's protocol version; with 0, no ping is sent. */
   versionWaitMs?: number;
   progressInterval: number;
   password: Uint8Array;
   memory: MemoryOptions;
-  /** Milliseconds; 0 is the default. */
+  /** In milliseconds; 0 selects the default. */
   silenceTimeoutMs: number;
-  /** Bits per second; 0 is no limit. */
+  /** In bits per second; 0 means no limit. */
   outgoingLimit: number;
   /**
    * The key material of a secure connection: the expected server identity and the client identity. `undefined` if not

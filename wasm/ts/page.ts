@@ -1,9 +1,11 @@
 /** The lifetime of the page that a connection belongs to. */
 
 /**
- * The time in milliseconds by which unloading a page is delayed. Firefox interrupts the scripts of a closing page once
- * within that time: the running handler is aborted, and the next one is called. Chromium drops data that a WebTransport
- * session has accepted but not yet sent.
+ * The time in milliseconds by which unloading a page is delayed, for two reasons:
+ *
+ * - Firefox interrupts the scripts of a closing page once within this time. It aborts the running handler and calls the
+ *   next one.
+ * - Chromium drops data that a WebTransport session has accepted but not yet sent.
  */
 const STAY_MS = 20;
 
@@ -25,8 +27,8 @@ export function hasPage(): boolean {
 export function onPageLeft(callback: () => void, isFragile: () => boolean): () => void {
   if (hasPage()) {
     leaving.set(callback, isFragile);
-    // The browser may abort any one of these listeners. Aborting the first loses nothing, and the third continues an
-    // aborted `leave`.
+    // The browser may abort one of these listeners. Aborting the first loses nothing. If it aborts the second, the
+    // third calls the callbacks again.
     [waitForInterrupt, leave, STILL, end].forEach((listener) => addEventListener("pagehide", listener));
   }
   return () => leaving.delete(callback);
@@ -52,7 +54,7 @@ function end(): void {
   atPageEnd.splice(0).forEach(attempt);
 }
 
-/** An exception must not affect other connections. */
+/** Runs a callback and logs its exception, which must not affect other connections. */
 function attempt(callback: () => void): void {
   try {
     callback();

@@ -246,7 +246,7 @@ export class RustPeerHandle {
     return this.#texts[paragraph]?.[number] ?? ["no-memory", NO_MEMORY];
   }
 
-  /** Returns the error with a number. */
+  /** Returns the error that has this number in Rust. */
   #failure(number: number): RakwireError {
     const [code, text] = this.#text(ERRORS, number);
     return new RakwireError(code as ErrorCode, text);
@@ -303,8 +303,9 @@ export class RakNetPeerHandle extends RustPeerHandle {
 class VersionProbingPeerHandle extends RakNetPeerHandle {
   readonly #version: number;
   readonly #waitMs: number;
-  /** The times of the next ping and of the deadline for a pong. Both are infinity while not probing. */
+  /** The time of the next ping; infinity while no ping is pending. */
   #pingAt = Infinity;
+  /** The deadline for a pong; infinity while not probing. */
   #until = Infinity;
   #isOverStream = false;
 

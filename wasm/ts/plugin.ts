@@ -28,9 +28,9 @@ const discard: Take = () => undefined;
 const attached = /* @__PURE__ */ new WeakMap<Connection, Map<number, Take>>();
 
 /**
- * Delivers all messages with its ids to a plugin, starting in the next microtask. This includes messages that are
- * already queued, and messages behind unread ones. Returns a function that detaches the plugin. Messages that arrive
- * after that are discarded until another plugin takes the id.
+ * Delivers all messages with the plugin's ids to the plugin, starting in the next microtask. This includes messages
+ * that are already queued, even behind unread messages of the application. Returns a function that detaches the plugin.
+ * Messages that arrive later are discarded until another plugin takes the id.
  *
  * @throws RakwireError with the code `bad-option` if another plugin of the connection has one of the ids.
  */

@@ -61,7 +61,7 @@ export class ReceiveQueue {
 
   /** Delivers messages to the listeners, or without listeners to pending `receive` calls. */
   deliver(): void {
-    // If a listener triggers another delivery, the next message is delivered after this one returns.
+    // If a listener triggers another delivery, the next message is delivered after the listener returns.
     if (this.#isDelivering) {
       return;
     }

@@ -14,7 +14,7 @@ export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 export type OpenConnection<C extends Connection> = (signal: AbortSignal | undefined) => Promise<C>;
 
 /**
- * Opens a connection with `open`, and a new one each time it is lost, with exponential back-off.
+ * Opens a connection with `open`, and a new connection whenever the previous one is lost, with exponential back-off.
  *
  * ```ts
  * import { connect } from "rakwire";
@@ -31,9 +31,9 @@ export type OpenConnection<C extends Connection> = (signal: AbortSignal | undefi
  * The server sees each connection as a new player. Messages in transit are not resent: their receipts resolve to
  * `unknown`, and a reliable message without a receipt may or may not have arrived.
  *
- * The next connection is opened once the previous one has closed and the loop requests another. The loop ends when a
- * connection was closed locally or for a permanent reason, which {@link Connection.closed} returns. Leaving the loop
- * closes the connection.
+ * The next connection is opened when the previous one has closed and the loop requests its next element. The loop ends
+ * when a connection was closed locally or for a permanent reason, which {@link Connection.closed} returns. Leaving the
+ * loop closes the connection.
  *
  * @throws RakwireError with the code `bad-option`. The iteration throws the error of the last attempt, or the reason of
  * the signal.

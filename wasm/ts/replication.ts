@@ -35,7 +35,7 @@ const UNRELIABLE: SendOptions = { reliability: "unreliable" };
 
 /** The settings of {@link Replicas}. */
 export interface ReplicasOptions<C extends EntityClasses> {
-  /** The entity classes of the server, in the same order. */
+  /** The entity classes, in the same order as at the server. */
   classes: C;
   /** The maximum number of entities. It must equal that of the server. Default: 1,024. */
   maxEntities?: number;
@@ -52,7 +52,7 @@ export type ReplicaEvent<C, H = unknown> =
 export interface ReplicasStats {
   /** Updates from the server that were applied. */
   readonly updates: number;
-  /** Updates that were dropped because a newer one had been applied. */
+  /** Updates that were dropped because a newer update had been applied. */
   readonly late: number;
   /** Messages that could not be decoded, were too long, or named more entities than allowed. */
   readonly malformed: number;

@@ -194,7 +194,7 @@ export const raknetClasses: Classes = (wasm) => ({
   } as RustPeer),
 });
 
-/** Both protocols. */
+/** Selects the classes of both protocols. */
 export const peerClasses: Classes = (wasm) => ({ ...raknetClasses(wasm), ...gameClasses(wasm) });
 
 export const secureClasses: Classes = (wasm) => ({

@@ -81,7 +81,9 @@ export function checkBytes(bytes: unknown): asserts bytes is Uint8Array {
 /** The first id that an application may send. RakNet reserves lower ids (`reserved-id`). */
 export const FIRST_ALLOWED_ID = 0x1b;
 
-/** The first id that no part of RakNet uses. RakNet's plugins use those from {@link FIRST_ALLOWED_ID} to here. */
+/**
+ * The first id that no part of RakNet uses. RakNet's plugins use the ids from {@link FIRST_ALLOWED_ID} up to this id.
+ */
 export const FIRST_FREE_ID = 0x86;
 
 /** The capacity that a waiting message requires. */
@@ -111,8 +113,8 @@ export class WaitingSenders {
   }
 
   /**
-   * Resolves when the peer would accept the described message, or without a length the last one that failed with
-   * `queue-full`. Rejects if it would never be accepted.
+   * Resolves when the peer would accept the described message. Without a length, that is the last message that failed
+   * with `queue-full`. Rejects if the message would never be accepted.
    */
   async ready(options: ReadyOptions, protocol: Protocol): Promise<void> {
     const { length, signal } = options;

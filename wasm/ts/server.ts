@@ -66,7 +66,7 @@ async function listenWith(wasm: Wasm, options: ListenOptions): Promise<Server> {
   checkNames(options, OPTIONS);
   // Interface names can contain any characters.
   if (isIP(String(host).replace(/(:.*)%.+$/, "$1")) === 0) {
-    throw new RakwireError("bad-option", `host must be an address of IPv4 or IPv6, not ${String(host)}`);
+    throw new RakwireError("bad-option", `host must be an IPv4 or IPv6 address, not ${String(host)}`);
   }
   readInteger("port", port, 0, MAX_PORT);
   const { blocks = 0, blockSize = 0 } = readMemory(options.memory);

@@ -18,8 +18,8 @@ import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
 
 /**
- * The time limit for closing a session in milliseconds. Rust gives up after 5 s and then sends a last datagram, which
- * may find no open carrier.
+ * The time limit for closing a session in milliseconds. Rust gives up after 5 s and then sends a last datagram. If no
+ * carrier is open by then, that datagram cannot be sent.
  */
 const CLOSE_MS = 6_000;
 
@@ -34,7 +34,10 @@ export interface SessionEnd {
 export interface SessionOwner {
   /** True if the owner accepts another message. */
   readonly hasRoom: boolean;
-  /** `securePeer` is the public key of the server of a secure connection, and the hash of its next key if announced. */
+  /**
+   * `securePeer` is the public key of the server of a secure connection, and the hash of its next key if the server
+   * announced one.
+   */
   onConnected(securePeer: Uint8Array | undefined): void;
   onMessage(message: Message): void;
   onProgress(progress: Progress): void;

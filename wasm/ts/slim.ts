@@ -12,7 +12,8 @@ export * from "./public.js";
 const wasm = /* @__PURE__ */ new Wasm(peerClasses);
 
 /**
- * Loads the WebAssembly from a URL, bytes, a response or a compiled module. Calls after the first have no effect.
+ * Loads the WebAssembly from a URL, bytes, a response or a compiled module. Later calls ignore their `source`, unless
+ * the first load failed.
  *
  * @throws RakwireError with the code `wasm-unavailable`.
  */

@@ -25,7 +25,7 @@ export interface TokenOptions {
   key: string | Uint8Array;
   /** The number that identifies the player to the servers, an unsigned 64-bit integer. */
   userId: bigint | number;
-  /** The expiry, which servers check with a resolution of one second. One minute from now is enough. */
+  /** The expiry, which servers check with a resolution of one second. A minute from creation is enough. */
   expires: Date;
   /** The servers that accept the token, 1 to 4, in the order in which the client should try them. */
   servers: readonly TokenServer[];

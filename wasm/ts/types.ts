@@ -13,13 +13,13 @@ export const VERSION_WAIT_PART = 0.25;
 export const DEFAULT_TIMEOUT_MS = 15_000;
 /** The longest timer delay in milliseconds that platforms support. */
 export const MAX_TIMEOUT_MS = 0x7fff_ffff;
-/** The largest value of `progressInterval`. No message has more parts. */
+/** The maximum of `progressInterval`. No message has more parts. */
 export const MAX_PROGRESS_INTERVAL = 0xffff_ffff;
 export const MAX_PASSWORD_BYTES = 255;
 export const MAX_BLOCKS = 0xffff;
 export const MAX_BLOCK_SIZE = 0xffff;
 export const CHANNELS = 32;
-/** The largest value of a length option in bytes. No message is longer. */
+/** The maximum of a length option in bytes. No message is longer. */
 export const MAX_LENGTH = 0xffff_ffff;
 /**
  * The capacity of the receive queue in messages. When it is full, further messages stay in the memory of the
@@ -340,9 +340,9 @@ export interface ConnectOptions {
    */
   transport?: "auto" | Exclude<TransportName, "udp">;
   /**
-   * True if another transport may continue the connection after its transport is lost, while the relay still keeps the
-   * connection, or when a better transport opens later. Messages stay in the memory of the connection meanwhile.
-   * Default: true.
+   * True if another transport may continue the connection. It does so when a better transport opens, or after the
+   * current one is lost, as long as the relay keeps the connection. Until then, messages stay in the memory of the
+   * connection. Default: true.
    *
    * Set it to false for relays other than `rakwire-relay`, and omit `token` too: browsers close a WebSocket if the
    * server does not know the subprotocol.
@@ -374,9 +374,9 @@ export interface ConnectOptions {
   /** The memory of the connection. Default: about 19 MB, or 2.5 MB with the Game Protocol. */
   memory?: MemoryOptions;
   /**
-   * The time in milliseconds without a datagram from the server until the connection closes with `lost`, 1 to
-   * 2,147,483,647. Default: 10,000; with the Game Protocol 15,000. RakNet counts it only while an acknowledgement is
-   * outstanding, which is at least after the ping every 5 s.
+   * The time in milliseconds without a datagram from the server after which the connection closes with `lost`, 1 to
+   * 2,147,483,647. In RakNet, the time runs only while an acknowledgement is outstanding. The client sends a ping every
+   * 5 s. Default: 10,000; with the Game Protocol 15,000.
    */
   silenceTimeoutMs?: number;
   /**

@@ -22,12 +22,12 @@ export type { PeerWorker } from "./types.js";
  * hangs.
  */
 const CLOSE_MS = 15_000;
-/**
- * The interval of liveness checks in milliseconds, and the number of consecutive checks without a message after which
- * the worker counts as hung; it sends statistics ten times a second. Checks are counted instead of time, because a page
- * that was suspended runs the check before it receives queued messages.
- */
+/** The interval of liveness checks in milliseconds. A healthy worker sends statistics ten times a second. */
 const CHECK_MS = 5_000;
+/**
+ * The number of consecutive checks without a message after which the worker counts as hung. Time is not measured,
+ * because a page that was suspended runs a check before it receives the queued messages.
+ */
 const MAX_MISSED_CHECKS = 3;
 /**
  * The time in milliseconds for which leaving a page blocks so that the worker can send its last datagrams. It needs a
@@ -41,7 +41,7 @@ type Command<T = ToWorker> = T extends { session: number } ? Omit<T, "session"> 
 /** Posts a command about a session to the worker. */
 type Post = (command: Command, transfer?: Transferable[]) => void;
 
-/** A worker that runs sessions, started by the first one. */
+/** A worker that runs sessions. It starts with its first session. */
 class WorkerThread implements SessionWorker {
   readonly #start: () => Worker;
   readonly #sessions = new Map<number, RemoteSession>();
@@ -61,7 +61,7 @@ class WorkerThread implements SessionWorker {
     const post: Post = (command, transfer = []) => {
       this.#worker?.postMessage({ session: number, ...command }, transfer);
     };
-    const session = new RemoteSession(post, settings, owner, () => this.#forget(number), () => this.#endAll("the worker hangs"));
+    const session = new RemoteSession(post, settings, owner, () => this.#forget(number), () => this.#endAll("the worker does not respond"));
     this.#sessions.set(number, session);
     const isFragile = (): boolean => this.#leaving().some(({ transport }) => transport === "webtransport");
     this.#stay ??= onPageLeft(() => this.#leave(), isFragile);
@@ -80,7 +80,7 @@ class WorkerThread implements SessionWorker {
   async close(): Promise<void> {
     while (this.#sessions.size > 0) {
       const { promise } = this.#idle.add(undefined);
-      const timer = setTimeout(() => this.#endAll("the worker does not end its connections"), CLOSE_MS);
+      const timer = setTimeout(() => this.#endAll("the worker did not close its connections in time"), CLOSE_MS);
       this.#sessions.forEach((session) => session.close());
       await promise;
       clearTimeout(timer);
@@ -143,13 +143,15 @@ class RemoteSession implements SessionLike {
   readonly #receipts = new Map<number, Deferred<Outcome>>();
   #outgoing: Outgoing[] = [];
   #stats: PeerStats = describeStats([], []);
-  /** Sent bytes in the memory of the connection, and bytes posted to the worker but not yet accepted. */
+  /** Bytes queued for sending in the worker's connection. */
   #remoteBuffered = 0;
+  /** Bytes posted to the worker that its connection has not accepted yet. */
   #unacceptedBytes = 0;
   #longest = 0;
   #lastReceipt = 0;
-  /** Messages received from the worker for which it was not granted new credit, and their bytes. */
+  /** Messages received from the worker for which the page has not yet granted new credit. */
   #withheld = 0;
+  /** The number of bytes in these messages. */
   #withheldBytes = 0;
   #isOpen = false;
   #isOver = false;
@@ -213,7 +215,7 @@ class RemoteSession implements SessionLike {
     this.#post({ type: "disconnect" });
     this.#closeTimer ??= setTimeout(() => {
       this.#post({ type: "cancel" });
-      this.end({ code: "worker-unavailable", reason: "the worker does not end the connection" });
+      this.end({ code: "worker-unavailable", reason: "the worker did not close the connection in time" });
     }, CLOSE_MS);
   }
 
@@ -262,7 +264,7 @@ class RemoteSession implements SessionLike {
         this.#watch = setInterval(() => this.#checkAlive(), CHECK_MS);
         this.#isOpen = true;
         this.#longest = event.longest;
-        // The other statistics follow at the next interval.
+        // The worker posts the other statistics at its next interval.
         this.#stats = { ...this.#stats, maxMessageLength: event.longest };
         this.#guid = event.serverGuid;
         this.#addresses = event.internalAddresses;
@@ -327,7 +329,7 @@ class RemoteSession implements SessionLike {
     clearTimeout(this.#closeTimer);
     clearInterval(this.#watch);
     this.#onEnd();
-    // A local close counts as such even if the worker failed meanwhile.
+    // If this side closed the connection, the code is `local` even if the worker failed before the close was complete.
     const isClosedHere = this.#closeTimer !== undefined && end.code === "worker-unavailable";
     this.#receipts.forEach(({ resolve }) => resolve("unknown"));
     this.#receipts.clear();
@@ -350,7 +352,7 @@ class RemoteSession implements SessionLike {
     }
   }
 
-  /** Throws those errors of the connection that the page can detect itself. */
+  /** Throws the errors of `send` that the page can detect without the worker. */
   #check(bytes: Uint8Array, delivery: number): void {
     checkBytes(bytes);
     if (this.#isOver) {

@@ -33,7 +33,7 @@ if (folder === undefined || positionals.length > 1) {
   fail(`expected the name of one folder for the project\n${USAGE}`);
 }
 if (values.package !== undefined && !existsSync(values.package)) {
-  fail(`--package: ${values.package} does not exist; npm pack in the folder wasm makes it`);
+  fail(`--package: ${values.package} does not exist; create it with \`npm pack\` in the folder wasm`);
 }
 const target = resolve(folder);
 try {
@@ -41,10 +41,10 @@ try {
     fail(`${folder} is not empty; choose another folder`);
   }
   cpSync(fileURLToPath(new URL("template", import.meta.url)), target, { recursive: true });
-  // npm does not pack files of that name.
+  // The template contains `_gitignore`, because npm does not pack files with the name `.gitignore`.
   renameSync(join(target, "_gitignore"), join(target, ".gitignore"));
   const manifest = JSON.parse(readFileSync(join(target, "package.json"), "utf8"));
-  // A valid package name.
+  // Converts the folder's name to a valid package name.
   manifest.name = basename(target).toLowerCase().replace(/[^a-z0-9-]+/g, "-").replace(/^-+|-+$/g, "") || "my-game";
   if (values.package !== undefined) {
     manifest.dependencies.rakwire = `file:${resolve(values.package)}`;

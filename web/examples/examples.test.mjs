@@ -13,12 +13,12 @@ import { serve } from "../../wasm/tests/bundlers/serve.mjs";
 import { startEcho, startRelay } from "../../wasm/tests/support.mjs";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-/** The folder for a picture of each. */
+/** The folder for a picture of each example. */
 const PICTURES = fileURLToPath(new URL("../../target/examples", import.meta.url));
 const ECHOES = 20;
-/** Offline: packages that are not packed here must not be needed. */
+/** Installs offline, so the test fails if a package that this file does not pack is needed. */
 const INSTALL = ["install", "--offline", "--no-audit", "--no-fund"];
-/** npm's output is printed only if it is an error. */
+/** Prints only npm's errors. */
 const QUIET = ["ignore", "ignore", "inherit"];
 
 before(() => {
@@ -48,7 +48,7 @@ async function play(t, folder, path, picture) {
     const { width, height } = document.querySelector("#stage canvas");
     return width * height;
   });
-  assert.ok(size > 0, "there is nothing to see");
+  assert.ok(size > 0, "the canvas of the page is empty");
 }
 
 for (const example of ["canvas", "phaser", "pixi", "three"]) {
@@ -56,7 +56,7 @@ for (const example of ["canvas", "phaser", "pixi", "three"]) {
     play(t, `${HERE}dist`, `${example}/index.html`, example));
 }
 
-/** Packs a package with `npm pack`, and returns the file. */
+/** Packs a package with `npm pack`, and returns the path of the file. */
 function pack(folder, destination) {
   const args = ["pack", "--json", "--pack-destination", destination];
   const [{ filename }] = JSON.parse(execFileSync("npm", args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }));
@@ -75,7 +75,7 @@ function withoutTools(project) {
   return Object.keys(devDependencies);
 }
 
-/** Creates a folder with `create-rakwire` as npm installs it. */
+/** Creates a folder with `create-rakwire` installed. Returns a function that runs it. */
 function installCreator(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-create-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -96,7 +96,7 @@ test("a project of create-rakwire builds and connects to a server", { timeout: 3
   const project = join(folder, "My Game");
   const tools = withoutTools(project);
   execFileSync("npm", INSTALL, { cwd: project, stdio: QUIET });
-  // The compiler and the bundler of the examples replace those that npm would fetch.
+  // Links the compiler and the bundler of the examples, instead of fetching them with npm.
   for (const tool of tools) {
     symlinkSync(join(HERE, "node_modules", tool), join(project, "node_modules", tool));
   }

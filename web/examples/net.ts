@@ -13,7 +13,7 @@ export interface Place {
 /** The first byte of our messages. */
 const PLACE = FIRST_FREE_ID;
 const SENDS_PER_SECOND = 30;
-/** The relay and its target, unless the page's URL names others. */
+/** The URL of the page can select another relay and target. */
 const options = new URLSearchParams(location.search);
 const RELAY = options.get("relay") ?? "ws://127.0.0.1:8080/ws";
 const TARGET = options.get("target") ?? "echo";
@@ -36,10 +36,10 @@ export async function join(where: () => Place, onEcho: (place: Place) => void): 
       const { x, y } = where();
       const message = new ByteWriter().u8(PLACE).f32(x).f32(y).finish();
       try {
-        // An old position is useless, so it is neither resent nor delivered late.
+        // A position is useless once a newer one exists, so it is neither resent nor delivered late.
         connection.send(message, { reliability: "unreliable-sequenced" });
       } catch (error) {
-        // Nor does it wait for room: the next position is newer.
+        // If the send memory is full, the position is skipped, because a newer one follows.
         if (!(error instanceof RakwireError) || error.code !== "queue-full") {
           throw error;
         }
@@ -51,7 +51,7 @@ export async function join(where: () => Place, onEcho: (place: Place) => void): 
     }, 500);
     const { reason } = await connection.closed;
     [sending, showing].forEach(clearInterval);
-    status.textContent = `The connection has ended: ${reason}.`;
+    status.textContent = `The connection was closed: ${reason}.`;
   } catch (error) {
     status.textContent = error instanceof Error ? error.message : String(error);
   }

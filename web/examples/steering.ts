@@ -1,4 +1,4 @@
-/** The player's steering: by the pointer, or in a circle without one. */
+/** The player's position: that of the pointer, or a circular movement without a pointer. */
 
 import type { Place } from "./net.js";
 

@@ -8,7 +8,7 @@ export function element<T extends HTMLElement>(id: string, kind: new () => T): T
   return found;
 }
 
-/** Creates a table cell with the name of its column, which phones show before it. */
+/** Creates a table cell. `label` is the name of its column, which narrow windows show before the cell. */
 export function labelled(label: string, className: string, text: string): HTMLElement {
   const cell = make("td", className, text);
   cell.dataset["label"] = label;

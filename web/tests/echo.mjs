@@ -4,7 +4,7 @@ import { UNANSWERED } from "./unanswered.mjs";
 
 export const byId = (page, id) => page.getByTestId(id);
 
-/** Clicks connect and waits for the result; retries if the server did not answer in time. */
+/** Clicks the button Connect and waits for the result. Retries if the server did not answer in time. */
 export async function connectPage(page, { target, protocol } = {}) {
   if (target !== undefined) {
     await byId(page, "target").fill(target);

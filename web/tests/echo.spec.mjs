@@ -28,7 +28,7 @@ async function send(page, text) {
   await byId(page, "send").click();
 }
 
-/** Sends a text, which may be lost, until its echo arrives, and returns the echo. */
+/** Sends a text repeatedly, because it may be lost, until its echo arrives. Returns the echo. */
 async function sendUntilEchoed(page, text) {
   for (let time = 0; time < 10; time++) {
     await send(page, text);
@@ -38,10 +38,10 @@ async function sendUntilEchoed(page, text) {
       return { text: await entry.textContent() };
     }
   }
-  throw new Error("no echo comes back");
+  throw new Error("no text was echoed in 10 attempts");
 }
 
-test("connects, sends and shows the echoes of our server", async (t) => {
+test("the page connects to our server, sends messages and shows their echoes", async (t) => {
   const echo = await startEcho(t);
   const { page } = await open(t, { echo: echo.address });
   assert.equal((await pageState(page)).state, "empty");
@@ -64,7 +64,7 @@ test("connects, sends and shows the echoes of our server", async (t) => {
   assert.equal((await connectPage(page)).state, "connected");
 });
 
-test("exchanges ordered and split messages with a C++ server", async (t) => {
+test("the page exchanges ordered and split messages with a C++ server", async (t) => {
   const cpp = await startCpp(t);
   const { page } = await open(t, { cpp: cpp.address });
   assert.equal((await connectPage(page, { target: "cpp" })).state, "connected");
@@ -80,7 +80,7 @@ test("exchanges ordered and split messages with a C++ server", async (t) => {
   assert.match(entries[3].text, /131,073 bytes/);
 });
 
-test("connects to a C++ server with Bedrock's protocol version", async (t) => {
+test("the page connects to a C++ server with protocol version 11", async (t) => {
   const cpp = await startCpp(t, "--protocol", "11");
   const { page } = await open(t, { cpp: cpp.address });
   assert.equal((await connectPage(page, { target: "cpp", protocol: "11" })).state, "connected");
@@ -88,16 +88,16 @@ test("connects to a C++ server with Bedrock's protocol version", async (t) => {
   await echoed(page, 1);
 });
 
-test("an unknown target shows the text of the relay", async (t) => {
+test("for an unknown target, the page shows the error of the relay", async (t) => {
   const { page } = await open(t, { echo: "127.0.0.1:9" });
   const { state, text } = await connectPage(page, { target: "castle" });
   assert.equal(state, "failed");
   assert.match(text, /unknown target 'castle'; this relay offers: echo/);
 });
 
-test("a server that is not running does not answer", async (t) => {
+test("the page reports a server that is not running, and cancels an attempt", async (t) => {
   const { page } = await open(t, { echo: "127.0.0.1:9" });
-  // The page itself clicks, since a command from the test may take long to arrive.
+  // Clicks within the page, because a command from the test may take long to arrive.
   const state = await page.evaluate(() => {
     document.querySelector("[data-testid=connect]").click();
     return document.body.dataset.state;
@@ -118,13 +118,14 @@ test("a relay that is killed closes the connection with a reason", async (t) => 
   const { page, relay } = await open(t, { echo: echo.address });
   assert.equal((await connectPage(page)).state, "connected");
   relay.stop();
-  // Over WebTransport it takes some seconds to notice, and then the page tries to resume its flow for half a minute.
+  // Over WebTransport the page needs some seconds to detect the loss, and then tries to resume its flow for half a
+  // minute.
   await page.waitForFunction(() => document.body.dataset.state === "closed", null, { timeout: 180_000 });
   assert.match((await pageState(page)).text, /connection to the relay lost \(code 1006\)/);
 });
 
 for (const width of [360, 800]) {
-  test(`fits a window of ${width} pixels`, async (t) => {
+  test(`the page fits a window of ${width} pixels`, async (t) => {
     const echo = await startEcho(t);
     const { page } = await open(t, { echo: echo.address }, { viewport: { width, height: 740 } });
     assert.equal((await connectPage(page)).state, "connected");
@@ -138,7 +139,7 @@ for (const width of [360, 800]) {
   });
 }
 
-test("works with the keyboard only", async (t) => {
+test("the page works with the keyboard only", async (t) => {
   const echo = await startEcho(t);
   const { page } = await open(t, { echo: echo.address });
   await byId(page, "target").focus();

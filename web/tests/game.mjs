@@ -1,4 +1,4 @@
-// A player that operates the page: presses keys, clicks, drags the stick, and reads the state of the page.
+// A simulated player, which presses keys, clicks, drags the stick, and reads the state of the page.
 
 import { installPilot } from "./pilot.mjs";
 import { UNANSWERED } from "./unanswered.mjs";
@@ -13,17 +13,17 @@ const LONGEST_MS = 180_000;
 const WALK_MS = 15_000;
 /** The time limit of one of several attempts. */
 const TRY_MS = 10_000;
-/** The distance for breaking an object. */
+/** The distance from which an object can be broken, in tiles. */
 const NEAR = 1.6;
-/** The distance for a throw, which is too short for an obstacle in between. */
+/** The distance of a throw in tiles, so short that no obstacle fits in between. */
 const RANGE = 1.3;
-/** The distance that counts as walked. */
+/** The distance that counts as walked, in tiles. */
 const WALKED = 1;
 const THROWS = 40;
 
 /**
- * Collects the round-trip times of a page: those of its connection, and those of the game, which the page itself
- * handles.
+ * Runs in the page: collects the round-trip times of its connection, and those of the game, which include the page's
+ * own frames.
  */
 function installMeter() {
   const trips = { connection: [], game: [] };
@@ -56,7 +56,7 @@ export class Player {
     return this.#page;
   }
 
-  /** Clicks play, and waits until the game has started or failed. */
+  /** Clicks the button to play, and waits until the game has started or failed. */
   async join(transport, scope = "changes", secure = false) {
     await this.#page.evaluate(installPilot);
     await byId(this.#page, `transport-${transport}`).check();
@@ -65,15 +65,17 @@ export class Player {
     }
     await byId(this.#page, `scope-${scope}`).check();
     await this.#connect();
-    await this.until(() => pilot.me() !== undefined, "sees itself");
+    await this.until(() => pilot.me() !== undefined, "the page shows its own player");
     await this.#page.evaluate(installMeter);
   }
 
-  /** Clicks play until the game has started. A handshake may take too long if pages are drawn without a GPU. */
+  /**
+   * Clicks the button to play until the game has started. A handshake may time out if pages are drawn without a GPU.
+   */
   async #connect() {
     for (let attempts = 3; (await this.state()) !== "playing"; attempts--) {
       await byId(this.#page, "play").click();
-      await this.until(() => !["start", "connecting"].includes(pilot.state()), "joins or is rejected");
+      await this.until(() => !["start", "connecting"].includes(pilot.state()), "the player has joined or was refused");
       const reason = await byId(this.#page, "status").textContent();
       if ((await this.state()) !== "playing" && (attempts === 1 || !UNANSWERED.test(reason))) {
         throw new Error(reason);
@@ -84,11 +86,11 @@ export class Player {
   /** Returns the transfer mode of the world, as the page shows it. */
   async world() {
     const numbers = byId(this.#page, "numbers");
-    await this.until(() => /B\/s/.test(document.querySelector("#numbers").textContent), "shows how the world is transferred");
+    await this.until(() => /B\/s/.test(document.querySelector("#numbers").textContent), "the page shows the transfer mode of the world");
     return numbers.textContent();
   }
 
-  /** Returns the page's description of a secure connection, empty for a plain one. */
+  /** Returns the page's description of its secure connection; empty for a plain connection. */
   async lock() {
     const lock = byId(this.#page, "lock");
     return (await lock.isVisible()) ? lock.innerText() : "";
@@ -115,11 +117,11 @@ export class Player {
         const { player, scene } = window.snowfight;
         return { player, state: document.body.dataset.state, players: scene.filter(({ kind }) => kind === "player") };
       });
-      throw new Error(`it never ${what} (${error.message.split("\n")[0]}): ${JSON.stringify(seen)}`);
+      throw new Error(`timed out while waiting until ${what} (${error.message.split("\n")[0]}): ${JSON.stringify(seen)}`);
     }
   }
 
-  /** Walks in one of four directions with the given input; an obstacle blocks only some of them. */
+  /** Walks with the given input. Tries four directions, because obstacles may block some of them. */
   async #walkBy(begin, end) {
     const start = await this.me();
     for (const way of ["east", "north", "west", "south"]) {
@@ -132,7 +134,7 @@ export class Player {
         return { before: { x: start.x, y: start.y }, after: { x: after.x, y: after.y } };
       }
     }
-    throw new Error("it cannot move in any direction");
+    throw new Error("the player did not move in any of four directions");
   }
 
   /** Walks with the keyboard. */
@@ -171,7 +173,7 @@ export class Player {
         return (await this.me())?.holding;
       }
     }
-    throw new Error("it never breaks anything loose");
+    throw new Error("the player broke no object loose");
   }
 
   /** Throws the held object at the other player by a click. */
@@ -194,7 +196,7 @@ export class Player {
         return;
       }
     }
-    throw new Error("it never throws");
+    throw new Error("the player did not throw the held object");
   }
 
   #walk(what, near) {
@@ -213,12 +215,12 @@ export async function fight(winner, loser, way, picture = async () => {}) {
   const transport = way === "game" ? "game" : "raknet";
   const record = { transport, hits: [], throws: 0 };
   const [ofWinner, ofLoser] = WAYS[way];
-  // One uses a secure connection, the other a plain one.
+  // With RakNet, the winner uses a secure connection and the loser a plain one.
   await winner.join(transport, ofWinner, transport === "raknet");
   record.lock = await winner.lock();
   await loser.join(transport, ofLoser);
   record.world = await loser.world();
-  await winner.until(() => pilot.other() !== undefined, "sees the other");
+  await winner.until(() => pilot.other() !== undefined, "the page of the winner shows the loser");
   Object.assign(record, await winner.walkByKeys());
   record.touch = await loser.walkByStick();
   let health = (await loser.me()).health;
@@ -226,16 +228,16 @@ export async function fight(winner, loser, way, picture = async () => {}) {
     const held = await winner.gather();
     const { id } = await winner.me();
     if (record.holder === undefined) {
-      // The other player sees the object being held.
+      // The loser's page shows that the winner holds the object.
       const sees = ({ id, held }) => pilot.entity(id)?.holding === held;
-      await loser.until(sees, "sees it held", { id, held });
+      await loser.until(sees, "the page of the loser shows the held object", { id, held });
       record.holder = id;
       record.held = held;
       await picture("held");
     }
     await winner.throwAtOther();
     record.throws += 1;
-    await loser.until((held) => pilot.state() !== "playing" || pilot.entity(held) === undefined, "sees it land", held);
+    await loser.until((held) => pilot.state() !== "playing" || pilot.entity(held) === undefined, "the thrown object has disappeared or the game is over", held);
     const left = (await loser.state()) === "playing" ? ((await loser.me())?.health ?? 0) : 0;
     if (left < health) {
       record.hits.push({ from: health, to: left });
@@ -245,7 +247,7 @@ export async function fight(winner, loser, way, picture = async () => {}) {
   }
   record.damage = record.hits.reduce((sum, { from, to }) => sum + from - to, 0);
   for (const [player, expected] of [[winner, "won"], [loser, "lost"]]) {
-    await player.until(() => pilot.state() !== "playing", "ends");
+    await player.until(() => pilot.state() !== "playing", "the game is over");
     record[expected] = { state: await player.state(), title: await byId(player.page, "panel-title").textContent() };
   }
   const measured = await winner.page.evaluate(() => ({ correction: snowfight.largestCorrection, coarseness: snowfight.coarseness }));

@@ -1,4 +1,4 @@
-// The built pages on a desktop and on a phone, in light and dark: they are accessible, and nothing is cut off.
+// The built pages on a desktop and on a phone, in light and dark: accessibility, and no text that is cut off.
 
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
@@ -20,7 +20,7 @@ const DEVICES = {
 /** The number of other players in a game, for a long list. */
 const OTHERS = 7;
 
-/** Waits until a page shows its content. */
+/** For each page, a function that waits until it shows its content. */
 const PAGES = {
   "index.html": (page) => page.locator('[data-ready="yes"]').waitFor(),
   "echo.html": (page) => page.getByTestId("connect").waitFor(),
@@ -28,7 +28,7 @@ const PAGES = {
   "servers.html": (page) => page.locator(".state.unresponsive").waitFor(),
 };
 
-/** Returns elements with text that exceeds their own edge or that of the window. */
+/** Returns the elements whose text exceeds their own edge or that of the window. */
 function cutOff() {
   const isShown = (element) => element.checkVisibility() && getComputedStyle(element).clipPath === "none";
   const texts = [...document.querySelectorAll("h1, h2, p, a, label, legend, td, th, dd, button, li")].filter(isShown);
@@ -44,7 +44,7 @@ function isCardFull() {
   return document.querySelectorAll("#players li").length > 2 && /B\/s/.test(document.querySelector("#numbers").textContent);
 }
 
-/** Returns visible elements that overlap another one, or exceed the edge of the window. */
+/** Returns the visible elements that overlap another element or exceed the edge of the window. */
 function overlapping() {
   const placed = [...document.querySelectorAll(".bar, .card, #stick, #grab")].filter((element) => element.checkVisibility());
   const boxes = placed.map((element) => [element, element.getBoundingClientRect()]);
@@ -73,14 +73,14 @@ function coveringTheOwnPlayer() {
 
 for (const [device, options] of Object.entries(DEVICES)) {
   for (const colorScheme of ["light", "dark"]) {
-    test(`on a ${device}, ${colorScheme}, a player sees itself, nothing is cut off, and axe finds nothing`, async (t) => {
+    test(`on a ${device}, ${colorScheme}, a player sees itself, nothing is cut off, and axe finds no problems`, async (t) => {
       const url = await startGame(t, OTHERS);
       const page = await openPage(t, { ...options, colorScheme, reducedMotion: "reduce" }, SOFTWARE_WEBGL);
       await page.goto(`${url}?quality=low`);
       await page.waitForFunction(() => document.body.dataset.drawn === "yes");
       const player = new Player(page);
       await player.join("game");
-      await player.until(isCardFull, "shows others, and how the world is transferred");
+      await player.until(isCardFull, "the page shows other players and the transfer mode of the world");
       assert.deepEqual(await page.evaluate(coveringTheOwnPlayer), []);
       assert.deepEqual(await page.evaluate(overlapping), []);
       assert.deepEqual(await page.evaluate(cutOff), []);
@@ -103,7 +103,7 @@ test("in the narrowest window, a status of several lines does not overlap the pl
       if (!isPlaying) {
         await player.join("game");
       }
-      await player.until(isCardFull, "shows others, and how the world is transferred");
+      await player.until(isCardFull, "the page shows other players and the transfer mode of the world");
       await page.getByTestId("status").evaluate((status, text) => (status.textContent = text), `You are player ${number}, over the Game Protocol.`);
       const measured = [...(await page.evaluate(overlapping)), ...(await page.evaluate(cutOff))];
       isPlaying = (await player.state()) === "playing";
@@ -115,7 +115,7 @@ test("in the narrowest window, a status of several lines does not overlap the pl
 
 for (const [device, options] of Object.entries(DEVICES)) {
   for (const colorScheme of ["light", "dark"]) {
-    test(`on a ${device}, ${colorScheme}, nothing of a page is cut off, and axe finds nothing`, async (t) => {
+    test(`on a ${device}, ${colorScheme}, nothing of a page is cut off, and axe finds no problems`, async (t) => {
       const echo = await startEcho(t, "--advertise", "MCPE;A snow world with a long name;594;1.20.13;3;20;");
       const relay = await startRelay(t, { arena: `${echo.address},kind=raknet`, dead: "127.0.0.1:1,kind=raknet" }, "--serve", PAGE);
       const page = await openPage(t, { ...options, colorScheme }, SOFTWARE_WEBGL);
@@ -142,7 +142,7 @@ test("the help matches the device", async (t) => {
   }
 });
 
-test("a list with an unresponsive server is not shown as good", async (t) => {
+test("the status of a server list counts the servers that do not answer", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { arena: `${echo.address},kind=raknet`, dead: "127.0.0.1:1,kind=raknet" }, "--serve", PAGE);
   const page = await openPage(t);

@@ -1,4 +1,4 @@
-// The built page of overhead in Chromium, compared with the command-line tool.
+// The built overhead page in Chromium, compared with `rakwire overhead`.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

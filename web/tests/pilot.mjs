@@ -1,11 +1,14 @@
-// An autopilot inside the page, which reads the state and presses keys. Fast reactions must not depend on the debugger
-// of the browser, which is slow on a busy machine.
+// An autopilot inside the page, which reads the state and presses keys. It does not run in the test, because the
+// browser's debugger is slow on a busy machine.
 
 /** Installs the autopilot in the page. It uses only `window.snowfight`. */
 export function installPilot() {
   const KEYS = { north: "KeyW", west: "KeyA", south: "KeyS", east: "KeyD" };
   const STEP_MS = 16;
-  /** After this time without movement the player counts as blocked and walks sideways, longer each time. */
+  /**
+   * The time in milliseconds without movement after which the player counts as blocked. It then walks sideways, longer
+   * each time.
+   */
   const STUCK_MS = 200;
   const ASIDE_MS = 350;
   const down = new Set();

@@ -1,4 +1,4 @@
-// The built page of servers in Chromium, behind a real relay with real servers.
+// The built servers page in Chromium, behind a real relay with real servers.
 
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
@@ -26,7 +26,7 @@ async function shows(page, name, state) {
   return row(page, name).locator("td").allTextContents();
 }
 
-test("shows the relay's servers and their advertisements", async (t) => {
+test("the page shows the relay's servers and their advertisements", async (t) => {
   const echo = await startEcho(t, "--advertise", "MCPE;§aSnow world;594;1.20.13;3;20;");
   const cpp = await startCpp(t);
   const { page } = await open(t, {
@@ -40,12 +40,12 @@ test("shows the relay's servers and their advertisements", async (t) => {
   assert.equal(await row(page, "arena").locator(".title").textContent(), "Snow world");
   await shows(page, "cpp", "online");
   assert.deepEqual(await shows(page, "other", "not known"), ["not known", "–", "–", "other", "–"]);
-  // A slow server may have been considered offline for a moment.
+  // Waits, because a slow server may temporarily count as offline.
   const isComplete = () => document.querySelector('[data-testid="status"]').textContent === "3 servers, 2 online.";
   await page.waitForFunction(isComplete, undefined, { timeout: LIMIT_MS });
 });
 
-test("shows that a server or a relay has stopped", async (t) => {
+test("the page shows that a server or a relay has stopped", async (t) => {
   const echo = await startEcho(t);
   const { page, relay } = await open(t, { arena: `${echo.address},kind=raknet` });
   await shows(page, "arena", "online");

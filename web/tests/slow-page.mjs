@@ -1,6 +1,6 @@
-// Usage: slow-page.mjs URL PROTOCOL SNAPSHOTS BLOCKED_MS SECONDS. Two pages walk about in the running demo. The main
-// thread of the first one is blocked for BLOCKED_MS of every 100 ms; the other one has the rest of the machine. Prints
-// one line of JSON with the figures of both pages during these seconds.
+// Usage: slow-page.mjs URL PROTOCOL SNAPSHOTS BLOCKED_MS SECONDS. The players of two pages walk about in the running
+// demo for SECONDS. The main thread of the first page is blocked for BLOCKED_MS of every 100 ms. Prints one line of
+// JSON with the measurements of both pages.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -14,7 +14,7 @@ const TICK_MS = 1_000 / 60;
 const SAMPLE_MS = 5;
 const DRAWN_COARSELY = { viewport: { width: 640, height: 480 }, reducedMotion: "reduce" };
 
-/** Installs the measurement in a page, before its own scripts. */
+/** Runs in a page before its own scripts: installs the measurement. */
 function installMeter() {
   const { setInterval: every, setTimeout: after, requestAnimationFrame: beforeDrawing } = window;
   const meter = { events: 0, shown: [], roundTrips: [], spentMs: { network: 0, frames: 0, drawing: 0 } };
@@ -63,7 +63,7 @@ function installMeter() {
     };
     block();
   };
-  /** Walks about. */
+  /** Walks in changing directions. */
   meter.walk = () => {
     const keys = ["KeyW", "KeyA", "KeyS", "KeyD"];
     let step = 0;
@@ -132,7 +132,7 @@ function report(before, after, began) {
 }
 
 async function measure(browser, url, transport, scope, blockedMs, seconds) {
-  // A page that runs its connection in the main thread is measured.
+  // Measures pages that run the connection in the main thread.
   const address = new URL("?quality=low&worker=no", url).href;
   const [slow, other] = [await open(browser, address), await open(browser, address)];
   for (const player of [other, slow]) {
@@ -144,7 +144,7 @@ async function measure(browser, url, transport, scope, blockedMs, seconds) {
   const before = [await read(slow), await read(other)];
   await sleep(seconds * 1_000);
   const after = [await read(slow), await read(other)];
-  // The fastest snapshot of both pages shows when the server began, since all have the clock of this machine.
+  // All programs share the clock of this machine, so the snapshot with the shortest delay reveals the time of tick 0.
   const began = Math.min(...after.flatMap(({ shown }) => shown.filter(([, time]) => time > 0).map(([at, time]) => at - time * TICK_MS)));
   return { slow: report(before[0], after[0], began), other: report(before[1], after[1], began), events: after[0].events + after[1].events };
 }

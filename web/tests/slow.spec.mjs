@@ -1,4 +1,4 @@
-// A slow machine still joins the game: the connection waits neither for the drawing code nor for the drawing.
+// On a slow machine, the connection waits neither for the drawing code nor for drawing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -37,7 +37,7 @@ test("a page that draws two frames a second joins and shows a notice", async (t)
   const page = await openPage(t, SMALL, SOFTWARE_WEBGL);
   await page.addInitScript(() => {
     const { requestAnimationFrame } = window;
-    // Blocks the page's thread for as long as drawing without a graphics card.
+    // Blocks the page's thread in each frame for as long as drawing without a GPU takes.
     const draws = (run) => (time) => {
       for (const end = performance.now() + 250; performance.now() < end; );
       run(time);

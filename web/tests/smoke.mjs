@@ -1,9 +1,8 @@
 // Usage: smoke.mjs URL METRICS FOLDER [--look | --ways=WAY,…]. Two pages play against each other in the running demo,
 // once with each protocol and once with replication.
 //
-// Prints one line of JSON, including the relay's metrics, fails unless the games went as expected, and saves screenshots in
-// the folder. `--ways=game,raknet`
-// leaves out the others. `--look` only takes a screenshot of a game with bots.
+// Prints one line of JSON, including the relay's metrics, and saves screenshots in the folder. Fails unless the games
+// went as expected. `--ways=game,raknet` plays only these games. `--look` only takes screenshots of a game with bots.
 
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,9 +18,14 @@ const LOOK_MS = 2_000;
 const ACTION_MS = 120_000;
 /** The number of hits after which a player dies. */
 const HEALTH = 3;
-/** The text of the lock on the winner's page; that of a secure connection depends on the key in the link. */
+/**
+ * The expected text of the lock on the winner's page. For a secure connection it depends on the key hash in the link.
+ */
 const LOCKS = { game: /^$/, raknet: /Secure: the server of this link/, replication: /Encrypted, to any server/ };
-/** Over loopback the median round trip is longer only if a page or the relay delays datagrams. */
+/**
+ * The maximum median round trip over loopback in milliseconds. It is longer only if a page or the relay delays
+ * datagrams.
+ */
 const ROUND_TRIP_MS = 50;
 
 async function open(browser, address, options) {
@@ -39,7 +43,7 @@ async function drive(browser, url, folder, outcome) {
     coarse.searchParams.set("quality", "low");
     const unnamed = new URL(coarse);
     unnamed.searchParams.delete("key");
-    // With replication the link does not name the server, so its page accepts any.
+    // With replication, the link contains no key hash, so the winner's page accepts any server.
     const winner = await open(browser, (way === "replication" ? unnamed : coarse).href, LARGE);
     const loser = await open(browser, coarse.href, SMALL);
     await winner.page.screenshot({ path: `${folder}/start.png` });
@@ -62,7 +66,7 @@ function checkGame(way, game) {
   checkWalk(game, "by the keyboard");
   checkWalk(game.touch, "by touch");
   assert(Number.isInteger(game.holder), "no player held anything");
-  assert.equal(game.damage, HEALTH, "the damage");
+  assert.equal(game.damage, HEALTH, "the damage of all hits must equal the initial health");
   assert.deepEqual([game.won.state, game.lost.state], ["won", "lost"]);
   assert.match(game.lock, LOCKS[way]);
   assert.equal(game.world.includes("Replication"), way === "replication", game.world);
@@ -72,17 +76,17 @@ function checkGame(way, game) {
   }
 }
 
-/** New players watch a running game, one with snapshots and one with replication. */
+/** Opens pages of two new players that watch a running game, with snapshots and with replication. */
 async function look(browser, url, folder, outcome) {
   const replicated = await open(browser, url, LARGE);
   await replicated.join("raknet", "replication");
-  await replicated.until(() => pilot.other() !== undefined, "sees another player by replication");
+  await replicated.until(() => pilot.other() !== undefined, "the page shows another player by replication");
   await sleep(LOOK_MS);
   await replicated.page.screenshot({ path: `${folder}/bots-replication.png` });
   await replicated.page.close();
   const guest = await open(browser, url, LARGE);
   await guest.join("game");
-  await guest.until(() => pilot.other() !== undefined, "sees another player");
+  await guest.until(() => pilot.other() !== undefined, "the page shows another player");
   await sleep(LOOK_MS);
   await guest.page.screenshot({ path: `${folder}/bots.png` });
   outcome.players = await guest.page.evaluate(() => window.snowfight.scene.filter(({ kind }) => kind === "player").length);

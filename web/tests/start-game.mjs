@@ -1,4 +1,4 @@
-// A game for tests of its page.
+// Starts the game for tests of its page.
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,2 +1,2 @@
-/** The page's messages for a server that did not answer in time, as happens on a busy machine. */
+/** Matches the page's messages for a server that did not answer in time, which may happen on a busy machine. */
 export const UNANSWERED = /does not answer|has not answered|no connection within|cannot be reached/;

@@ -1,4 +1,4 @@
-//! Build outputs of the commands: packages and pages for browsers, programs, and tests.
+//! Builds what the commands need: packages and pages for browsers, programs, and tests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use crate::targets::{STATIC, WASM};
 
 /// The WebAssembly file of the npm package.
 const WASM_FILE: &str = "wasm/pkg/rakwire.wasm";
-/// The package with the game's client and messages.
+/// The folder of the package with the game's client and messages.
 pub(crate) const GAME_PACKAGE: &str = "snowfight/wasm/pkg";
-/// The page, ready to be served.
+/// The folder of the built page.
 pub const PAGE: &str = "web/dist";
 
 /// Builds the npm package as its README describes: WebAssembly and glue in wasm/pkg, the TypeScript API in wasm/dist.
@@ -76,7 +76,7 @@ pub struct Programs {
     pub snowfight: PathBuf,
 }
 
-/// Builds the programs. They only need to run, so a short build matters more than fast code.
+/// Builds the programs without optimisation, because a short build matters more than fast code.
 pub fn programs(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--bins"].into_iter().chain(PROGRAM_PACKAGES)).run()?;
     built_programs(shell).map(|programs| format!("{}, and others", programs.rakwire.display()))
@@ -84,8 +84,7 @@ pub fn programs(shell: &Shell) -> Result<String> {
 
 const DEMO_PROGRAMS: [&str; 3] = ["rakwire-relay", "snowfight-server", "demo-echo"];
 
-/// Builds the programs of the demo, without features that it does not use: the command-line tool, and the relay's
-/// certificates.
+/// Builds the programs of the demo, without the features that it does not use, such as the relay's certificates.
 pub(crate) fn demo_programs(shell: &Shell) -> Result<String> {
     let packages = ["build", "-p", "rakwire-relay", "--no-default-features", "-p", "snowfight-server"];
     let programs = DEMO_PROGRAMS.iter().flat_map(|name| ["--bin", name]);
@@ -108,16 +107,16 @@ fn built<const N: usize>(shell: &Shell, profile: &str, names: [&str; N]) -> Resu
     }
 }
 
-/// The tests of all crates. A single command builds each dependency once, with the features of all of them.
+/// The tests of all crates, as arguments of cargo. One command builds each dependency once, with the union of features.
 pub const HOST_TESTS: [&str; 4] = ["test", "--workspace", "--exclude", "rakwire-interop"];
 
-/// Builds the tests of all crates, and with them the programs.
+/// Builds the tests and the programs of all crates.
 pub fn host_tests(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", HOST_TESTS.into_iter().chain(["--no-run"])).run()?;
     built_programs(shell).map(|programs| format!("{}, and others", programs.rakwire.display()))
 }
 
-/// Returns the programs as built by [`programs`] or [`host_tests`], and sets their paths for all later children.
+/// Returns the programs built by [`programs`] or [`host_tests`], and sets their paths for all later child processes.
 pub fn built_programs(shell: &Shell) -> Result<Programs> {
     programs_of(shell, "debug")
 }
@@ -128,7 +127,7 @@ pub fn fast_programs(shell: &Shell) -> Result<Programs> {
     programs_of(shell, "release")
 }
 
-/// Builds the tool and the relay with optimisation, each as a file that needs no system library.
+/// Builds the command-line tool and the relay with optimisation, each as a static program.
 pub fn static_programs(shell: &Shell) -> Result<[PathBuf; 2]> {
     let build = ["build", "--release", "--locked", "--bins", "--target", STATIC];
     let packages = ["-p", "rakwire-cli", "-p", "rakwire-relay"];
@@ -148,7 +147,7 @@ fn programs_of(shell: &Shell, profile: &str) -> Result<Programs> {
     Ok(programs)
 }
 
-/// Builds the relay with optimisation, and sets its path for all later children.
+/// Builds the relay with optimisation, and sets its path for all later child processes.
 pub fn fast_relay(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--release", "--package", "rakwire-relay"]).run()?;
     let relay = target_dir(shell)?.join("release/rakwire-relay");

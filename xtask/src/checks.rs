@@ -9,8 +9,8 @@ use crate::artifacts;
 use crate::shell::Shell;
 use crate::targets::WASM;
 
-/// All crates that the core may depend on with any features: small ones that need no operating system. Those of the
-/// second line are for defmt, and those after it for the cryptography of secure connections.
+/// All crates that the core may depend on with any features: small crates that need no operating system. Those in the
+/// second line are for defmt, and those in later lines for the cryptography of secure connections.
 const CORE_MAY_USE: &str = "
     adler2 byteorder hash32 heapless libm miniz_oxide rand_core rand_pcg siphasher stable_deref_trait
     bitflags defmt thiserror
@@ -18,20 +18,20 @@ const CORE_MAY_USE: &str = "
     curve25519-dalek digest hmac hybrid-array inout poly1305 subtle typenum universal-hash x25519-dalek zeroize
 ";
 
-/// Prefixes of crates that one side's programs must not depend on.
+/// Prefixes of crates that the relay must not depend on.
 const RELAY_MUST_NOT_USE: [&str; 5] =
     ["embassy", "rakwire-cli", "rakwire-embassy", "rakwire-native", "rakwire-wasm"];
-/// Crates for programs only: users of the libraries should not have to build them.
+/// Crates that only programs may use, because users of the library would otherwise have to build them.
 const NATIVE_MUST_NOT_USE: [&str; 6] =
     ["clap", "hdrhistogram", "indicatif", "rakwire-cli", "serde", "tracing-subscriber"];
 /// Crates that the library may use for optional features only.
 const NATIVE_MAY_USE_BY_FEATURE: [&str; 5] = ["bytes", "metrics", "rand_pcg", "tracing", "x25519-dalek"];
-/// Maximum number of crates compiled for the library without features, including macros.
+/// The maximum number of crates that are compiled for the library without features, including macros.
 const NATIVE_MOST_CRATES: usize = 35;
 const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"];
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
-/// The dependencies between our crates, as in the code map of ARCHITECTURE.md. Tests may use others too.
+/// The dependencies between our crates, as in the code map of ARCHITECTURE.md. Tests may use further crates.
 #[rustfmt::skip]
 const OURS: [(&str, &[&str]); 20] = [
     ("rakwire", &["rakwire-derive"]),
@@ -132,7 +132,7 @@ fn forbidden(package: &str, all: &BTreeSet<String>, is_wrong: impl Fn(&str) -> b
     wrong.map(|name| format!("{package} must not depend on {name}")).collect()
 }
 
-/// Returns the dependencies of a package that end up in its build, without macros, which run only during compilation.
+/// Returns the dependencies that are linked into a package, without macros, which run only during compilation.
 fn dependencies(shell: &Shell, package: &str, more: &[&str]) -> Result<BTreeSet<String>> {
     tree(shell, package, "normal,no-proc-macro", more)
 }

@@ -128,7 +128,7 @@ pub fn demo_options(matches: &ArgMatches) -> demo::Options {
         port: matches.get_one("port").copied(),
         smoke: matches.get_flag("smoke"),
         slow_page: matches.get_flag("slow-page"),
-        // These have defaults.
+        // These options have defaults, so a value is always present.
         blocked: matches.get_one("blocked").copied().unwrap_or_default(),
         seconds: matches.get_one("seconds").copied().unwrap_or_default(),
         runs: matches.get_one("runs").copied().unwrap_or_default(),

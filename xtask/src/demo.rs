@@ -22,31 +22,31 @@ use crate::stop;
 use crate::tasks;
 
 const DEFAULT_PORT: u16 = 8080;
-/// Lets the system choose a port.
+/// The port number with which the system chooses a free port.
 const ANY_PORT: u16 = 0;
-/// Number of bots before the first player joins, as an argument.
+/// The number of bots in a game before the first player joins, as an argument.
 const BOTS: &str = "4";
 const NO_BOTS: &str = "0";
-/// The key of the game server, a new one for each demo.
+/// The file for the key of the game server, which is new in each demo.
 const KEY_FILE: &str = "target/demo/server.key";
 const POLL: Duration = Duration::from_millis(50);
 /// Slightly longer than the interval at which a game server reports during a measurement.
 const REPORT_INTERVAL: Duration = Duration::from_millis(1_200);
 
-/// The needs of the demo. The steps of the page after cargo run in parallel with the build of the programs, so it comes
-/// first.
+/// The needs of the demo. The page comes first, so that its steps after cargo run in parallel with the build of the
+/// programs.
 const NEEDS: [Need; 2] = [Need::DemoPage, Need::DemoPrograms];
 const SMOKE_NEEDS: [Need; 3] = [Need::DemoPage, Need::DemoPrograms, Need::Chromium];
-/// Measurements use the page as it is published.
+/// The needs of a slow-page measurement, which uses the published page and not its development build.
 const SLOW_PAGE_NEEDS: [Need; 3] = [Need::Page, Need::DemoPrograms, Need::Chromium];
 
 /// The options of the demo, as on the command line.
 pub struct Options {
     /// The requested port of the page, if any.
     pub port: Option<u16>,
-    /// Lets two pages play against each other, and exits.
+    /// True to let two pages play against each other and exit.
     pub smoke: bool,
-    /// Measures a slow page instead of a game.
+    /// True to measure a slow page instead of playing.
     pub slow_page: bool,
     /// Milliseconds of every 100 for which the main thread of the slow page is blocked.
     pub blocked: u8,
@@ -54,7 +54,7 @@ pub struct Options {
     pub seconds: u16,
     /// Number of measurements per case.
     pub runs: u32,
-    /// Adds a player on an emulated microcontroller.
+    /// True to add a player on an emulated microcontroller.
     pub mcu: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct Options {
 pub fn run(shell: &Shell, options: &Options) -> Result<()> {
     let started = Instant::now();
     if options.smoke {
-        // The last line of the standard output is the result, so nothing else may go there.
+        // Keeps the standard output free, because its last line is the result.
         let quiet = shell.with_free_stdout();
         if options.slow_page {
             tasks::set_up(&quiet, &SLOW_PAGE_NEEDS)?;
@@ -117,22 +117,22 @@ fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
     Ok(json!({ "blocked_ms_of_100": blocked, "seconds": seconds, "rows": rows }).to_string())
 }
 
-/// Starts a demo with `bots`, and lets pages use it in this mode of the driver.
+/// Starts a demo with `bots`, and lets pages use it. `mode` is an option of the driver in web/tests/smoke.mjs.
 fn play(shell: &Shell, bots: &str, mode: &str) -> Result<String> {
     let mut demo = Demo::start(shell, ANY_PORT, bots, &[])?;
     let outcome = smoke::drive(shell, &demo.game_url(), &demo.metrics, mode);
-    // If a server died, that explains the failure of a page better.
+    // Reports a server that has died first, because that explains the failure of a page.
     demo.check()?;
     outcome
 }
 
-/// Fails if another program uses the requested port, so that this is known before the demo is compiled. Without a request
-/// it is the default port, or any if that is taken.
+/// Returns the requested port, or fails if it is taken, before anything is compiled. Without a request, returns the
+/// default port, or 0 if that is taken.
 fn free_port(requested: Option<u16>, default: u16) -> Result<u16> {
     let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
     match requested {
         Some(port) if !is_free(port) => {
-            bail!("port {port} is taken; choose another one, or leave it out to use a free one")
+            bail!("port {port} is taken; pass another --port, or omit it to use a free one")
         }
         Some(port) => Ok(port),
         None if is_free(default) => Ok(default),
@@ -197,7 +197,7 @@ impl Demo {
     }
 }
 
-/// Returns a path for the key of the game server, which creates the file.
+/// Removes the key file of an earlier demo and returns its path. The game server creates the file.
 fn free_key_file(shell: &Shell) -> Result<String> {
     let file = shell.path(KEY_FILE);
     files::remove_file(&file)?;

@@ -1,4 +1,4 @@
-//! Files and folders, with their paths in each error.
+//! File operations whose errors contain the path.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -42,7 +42,7 @@ pub fn create_folder(path: &Path) -> Result<()> {
     of(path, "created", fs::create_dir_all(path))
 }
 
-/// Creates an empty folder in the place of one that an earlier run may have left.
+/// Creates an empty folder, replacing one that an earlier run may have left.
 pub fn empty_folder(path: &Path) -> Result<()> {
     remove_folder(path)?;
     create_folder(path)

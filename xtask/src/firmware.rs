@@ -1,4 +1,4 @@
-//! Packages that build only for microcontrollers, outside of the repository's workspace.
+//! Packages for microcontrollers, which are outside of the repository's workspace.
 
 use std::path::{Path, PathBuf};
 
@@ -24,10 +24,10 @@ pub const PICO_W: &str = "embedded/firmware/pico-w";
 pub const PICO_2_W: &str = "embedded/firmware/pico2-w";
 /// The Wi-Fi example for the ESP32-C3.
 pub const ESP32C3: &str = "embedded/firmware/esp32c3";
-/// Programs that are only measured.
+/// Programs that are built only to measure their size.
 pub const SIZE_PROGRAMS: &str = "bench/size";
 
-/// Build-time variables of the Wi-Fi examples. No program that is built here ever runs on a board.
+/// Placeholders for the build-time variables of the Wi-Fi examples, which xtask builds but does not run.
 const WIFI: [(&str, &str); 2] =
     [("RAKWIRE_WIFI", "not a network"), ("RAKWIRE_WIFI_PASSWORD", "not a password")];
 
@@ -43,12 +43,12 @@ const PACKAGES: [(&str, &str, &[&str]); 8] = [
     (SIZE_PROGRAMS, THUMB_M4, &["--features", "driver,player"]),
 ];
 
-/// Checks formatting and lints of everything that builds only for microcontrollers.
+/// Checks the formatting and lints of all packages for microcontrollers.
 pub fn lints(shell: &Shell) -> Result<()> {
     lints_of(shell, |_| true)
 }
 
-/// Checks formatting of the same, and lints of what the firmware for QEMU and the size tables contain.
+/// Checks the formatting of all packages for microcontrollers, and the lints of those for QEMU and the size tables.
 pub fn emulated_lints(shell: &Shell) -> Result<()> {
     lints_of(shell, |folder| [EMULATED, COMMON, SIZE_PROGRAMS].contains(&folder))
 }
@@ -90,7 +90,7 @@ pub fn built(target_dir: &Path, target: &str, name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Returns the version of the firmware compiler as it prints it.
+/// Returns the version line of the compiler for firmware.
 pub fn rustc(shell: &Shell) -> Result<String> {
     let version = shell.cmd_for(THUMB_M4, ".", "rustc", ["--version"]).probe()?;
     Ok(version.context("rustc did not print its version")?.trim().to_owned())

@@ -1,4 +1,4 @@
-//! Records how long each part of a run took, to show an estimate the next time.
+//! Records the duration of each part of a run, to show it as an estimate the next time.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::shell::Shell;
 
 const FOLDER: &str = "target/xtask/seconds";
 
-/// Estimates for the slowest parts in seconds, on two cores with nothing built: shown the first time.
+/// Estimates in seconds for the first run of the slowest parts, on two cores with nothing built.
 #[rustfmt::skip]
 const ESTIMATES: [(&str, u32); 22] = [
     ("set-up tools of xtask", 40), ("set-up wasm-bindgen", 60), ("set-up wasm-pack", 120),
@@ -20,12 +20,12 @@ const ESTIMATES: [(&str, u32); 22] = [
     ("interop", 400), ("package", 600), ("mutants", 900), ("fuzz", 600),
 ];
 
-/// Returns how many seconds a part took when it last passed.
+/// Returns the duration of a part in seconds when it last passed.
 pub fn seconds(shell: &Shell, part: &str) -> Option<f64> {
     fs::read_to_string(file(shell, part)).ok()?.trim().parse().ok()
 }
 
-/// Records how long a part took that has passed.
+/// Records the duration of a part that has passed.
 pub fn keep(shell: &Shell, part: &str, took: Duration) {
     let file = file(shell, part);
     // If this fails, the next run shows an estimate or nothing.
@@ -33,11 +33,11 @@ pub fn keep(shell: &Shell, part: &str, took: Duration) {
     let _ = fs::write(file, format!("{:.1}\n", took.as_secs_f64()));
 }
 
-/// Returns how long a part will take, in words: the last duration, or an estimate.
+/// Returns the expected duration of a part in words: the last one, or an estimate.
 pub fn expected(shell: &Shell, part: &str) -> Option<String> {
     let estimate = ESTIMATES.iter().find(|(name, _)| *name == part);
     let known = seconds(shell, part);
-    // A step that had nothing to do says nothing about one that has.
+    // A shorter duration means that the step had nothing to do, so it is no estimate.
     let known = known.filter(|seconds| *seconds >= 1.0).map(|seconds| format!("usually {}", words(seconds)));
     known.or_else(|| {
         estimate.map(|(_, seconds)| format!("about {} the first time", words(f64::from(*seconds))))
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_duration_precedes_the_estimate() {
+    fn the_expected_duration_is_that_of_the_last_run() {
         let shell = Shell::new().unwrap();
         let part = "a part of the tests of xtask";
         let _ = fs::remove_file(file(&shell, part));

@@ -13,10 +13,10 @@ use crate::workspaces;
 
 const PAGE: &str = "docs/interop.md";
 const MATRIX_PAGE: &str = "docs/interop-matrix.md";
-/// The page as the runner writes it.
+/// The page that the runner writes.
 const FOUND_MATRIX: &str = "target/interop-matrix.md";
 const RUNNER: &str = "interop/runner";
-/// Rewrites the page instead of comparing it.
+/// The environment variable that makes a stage rewrite its page instead of comparing it.
 const UPDATE: &str = "UPDATE_INTEROP";
 
 /// The stage of `cargo xtask ci`.
@@ -24,7 +24,7 @@ pub fn stage(shell: &Shell) -> Result<()> {
     let found = target_dir(shell)?.join("tmp/interop.md");
     // Remove the results of an earlier run.
     files::remove_file(&found)?;
-    // Test within the whole workspace, so that nothing is rebuilt with fewer features.
+    // Runs the tests within the whole workspace, so that cargo rebuilds nothing with fewer features.
     shell.cmd("cargo", ["test", "--workspace", "--test", "interop"]).run()?;
     publish(shell, PAGE, &found)
 }
@@ -39,12 +39,12 @@ pub fn matrix(shell: &Shell) -> Result<()> {
     publish(shell, MATRIX_PAGE, &found)
 }
 
-/// Builds our own peer, within the whole workspace, so that nothing is rebuilt with fewer features.
+/// Builds the rakwire peer within the whole workspace, so that cargo rebuilds nothing with fewer features.
 pub fn build_peer(shell: &Shell) -> Result<()> {
     shell.cmd("cargo", ["build", "--workspace", "--bin", "rakwire-peer"]).run()
 }
 
-/// Creates the command of the runner with these arguments.
+/// Creates a command that runs the interop runner with these arguments.
 pub fn pairs(shell: &Shell, arguments: &[&str]) -> Result<Cmd> {
     let program = target_dir(shell)?.join("debug/rakwire-peer");
     let run = ["run", "--quiet", "--locked", "--manifest-path", "interop/runner/Cargo.toml", "--"];
@@ -67,7 +67,7 @@ fn publish(shell: &Shell, page: &str, found: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs the tests with the one other RakNet that needs no further software.
+/// Runs the tests with the Python wheel, the only foreign peer that needs no build.
 pub fn smoke(shell: &Shell) -> Result<()> {
     let args = ["test", "--workspace", "--test", "interop", "--", "python", "--skip", "cpp"];
     shell.cmd("cargo", args).run()

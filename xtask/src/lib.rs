@@ -1,7 +1,7 @@
 //! The commands of this repository, run as `cargo xtask COMMAND`.
 //!
-//! Each command does its own set-up on a machine with only stable Rust, Node and npm, and skips steps that are already
-//! installed. Every child process ends with the command that started it. Code that is slow to compile is in the package
+//! Each command installs its requirements on a machine with only stable Rust, Node and npm, and skips those that are
+//! present. Every child process ends with the command that started it. Code that is slow to compile is in the package
 //! `xtask-tools`, which is built when a command or a stage needs it.
 
 pub mod artifacts;
@@ -67,7 +67,7 @@ pub fn main() -> ExitCode {
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     stop::watch_signals()?;
     let shell = &Shell::new()?;
-    // Without arguments the help is shown, so the only case without a command is `--list`.
+    // Without arguments clap shows the help, so a command line without a command contains `--list`.
     let Some((name, matches)) = matches.subcommand() else {
         shell.print(listing::list(shell, &stages::all()));
         return Ok(ExitCode::SUCCESS);
@@ -95,7 +95,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             tasks::set_up(quiet, &[Need::Peers])?;
             interop::build_peer(quiet)?;
             let arguments: Vec<_> = cli::arguments(matches).collect();
-            // The runner reports failures itself, and its status differs between a failure and a run that was impossible.
+            // The runner reports failures itself. Its status distinguishes failed cells from an impossible run.
             let status = interop::pairs(shell, &arguments)?.spawn()?.wait(None)?;
             let code = status.code().and_then(|code| u8::try_from(code).ok());
             return Ok(code.map_or(ExitCode::FAILURE, ExitCode::from));

@@ -1,4 +1,4 @@
-//! The output of a run: the terminal, or a file while several parts run at the same time.
+//! The destination of output: the terminal, or a file for each part while several parts run in parallel.
 
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
@@ -27,7 +27,7 @@ impl Log {
         let open = || {
             fs::create_dir_all(folder)?;
             File::create(path)?;
-            // Each write is appended, whichever process it comes from.
+            // Opened for appending, because this process and its children write to the same file.
             OpenOptions::new().append(true).open(path)
         };
         let file = open().with_context(|| format!("{} cannot be written", path.display()))?;
@@ -66,7 +66,7 @@ impl Log {
     pub fn stderr(&self) -> Stdio {
         match self {
             Self::Terminal | Self::Stderr => Stdio::inherit(),
-            // Output in the wrong place is better than lost output.
+            // If the file cannot be shared, the terminal gets the output, so that it is not lost.
             Self::File(file) => file.try_clone().map_or_else(|_| Stdio::inherit(), Stdio::from),
         }
     }

@@ -20,7 +20,7 @@ pub fn stage(shell: &Shell) -> Result<()> {
         .cmd("cargo", args)
         .env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN)
         .env("CARGO_TARGET_DIR", target_dir)
-        // The harnesses of bolero look for the folder of a fuzzer.
+        // Miri must not isolate the tests, because bolero's harnesses search for the folder of a fuzzer.
         .env("MIRIFLAGS", "-Zmiri-strict-provenance -Zmiri-disable-isolation");
     command.run()
 }

@@ -28,8 +28,8 @@ pub fn stage(shell: &Shell) -> Result<()> {
     finds_attacks(shell)
 }
 
-/// Checks that a model in which the attacker can change the server's key in transit has an attack. Otherwise the
-/// results of the others would mean nothing.
+/// Checks that Verifpal finds an attack on a model in which the attacker can change the server's key in transit.
+/// Otherwise the passing models would prove nothing.
 fn finds_attacks(shell: &Shell) -> Result<()> {
     let (name, _) = MODELS[0];
     let text = shell.read(name)?;

@@ -10,9 +10,9 @@ use crate::shell::Shell;
 
 const TABLE: &str = "docs/sizes.md";
 const SCRIPT: &str = "sizes.mjs";
-/// How much larger than in the table an entry may be with the same compiler, in percent.
+/// The maximum growth of an entry over the table with the same compiler, in percent.
 const TOLERANCE: u64 = 2;
-/// Maximum size of the smallest entry in bytes with gzip: WebAssembly and glue together, and the glue alone.
+/// The maximum size of the smallest entry in bytes after gzip: WebAssembly and glue together, and the glue alone.
 const MOST_TOTAL: u64 = 40_000;
 const MOST_GLUE: u64 = 15_616;
 

@@ -1,6 +1,6 @@
-//! Checks that the tests of a package read only files inside it, so that it can be tested wherever it is unpacked. A
-//! file used by several packages is in one of them and a symbolic link in the others; cargo packs the file in place of
-//! the link.
+//! Checks that the tests of a package read only files inside it, so that an unpacked package can be tested anywhere. A
+//! file used by several packages is in one of them, and the others have a symbolic link, for which cargo packs the
+//! file.
 
 use anyhow::{Result, bail};
 

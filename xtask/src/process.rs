@@ -1,7 +1,7 @@
 //! Child processes that do not outlive this one.
 //!
-//! Each child leads its own process group, so that a Ctrl-C in the terminal reaches only this process. It then ends the
-//! group: a signal to stop, some seconds to comply, and a kill. Dropping a [`Running`] does the same.
+//! Each child leads its own process group, so a Ctrl-C in the terminal reaches only this process. This process then
+//! sends SIGTERM to the group, and SIGKILL some seconds later. Dropping a [`Running`] does the same.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read};
@@ -21,7 +21,7 @@ use crate::stop::Stop;
 const POLL: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A command line to run, with its text for messages.
+/// A command to run, with its command line for messages.
 pub struct Cmd {
     command: Command,
     line: String,
@@ -45,14 +45,14 @@ impl Cmd {
         Self { command, line, limit: None, grace: GRACE, log: Log::Terminal, stop: Stop::default() }
     }
 
-    /// Redirects its output to a log. Output that is piped later stays piped.
+    /// Redirects its output to a log. A later call of [`piped`](Self::piped) takes precedence for the standard output.
     pub fn logged(mut self, log: &Log) -> Self {
         self.command.stdout(log.stdout()).stderr(log.stderr());
         self.log = log.clone();
         self
     }
 
-    /// Ends it once this is set.
+    /// Ends the command once `stop` is set.
     pub fn until(mut self, stop: &Stop) -> Self {
         self.stop = stop.clone();
         self
@@ -76,31 +76,31 @@ impl Cmd {
         self
     }
 
-    /// Sets its input.
+    /// Sets its standard input.
     pub fn input(mut self, input: impl Into<Stdio>) -> Self {
         self.command.stdin(input);
         self
     }
 
-    /// Lets this process read its output.
+    /// Pipes its standard output to this process.
     pub fn piped(mut self) -> Self {
         self.command.stdout(Stdio::piped());
         self
     }
 
-    /// Ends the command as failed after this time.
+    /// Sets a time limit, after which the command is ended and fails.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Sets the time between the signal to stop and the kill.
+    /// Sets the time between SIGTERM and SIGKILL.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Shows the command and runs it; anything but success is an error.
+    /// Prints the command line and runs it. Fails unless the exit status is 0.
     pub fn run(self) -> Result<()> {
         self.log.note(format_args!("$ {}", self.line));
         let line = self.line.clone();
@@ -112,7 +112,7 @@ impl Cmd {
         Ok(())
     }
 
-    /// Runs the command without showing it and returns its output, whether it succeeded or not.
+    /// Runs the command without printing it, and returns its output even if it failed.
     pub fn output(self) -> Result<Output> {
         let limit = self.limit;
         let mut running = self.piped().spawn()?;
@@ -150,13 +150,13 @@ impl Cmd {
 
 /// The result of a finished command.
 pub struct Output {
-    /// How it ended.
+    /// The exit status.
     pub status: ExitStatus,
     /// The standard output.
     pub stdout: String,
 }
 
-/// A started command. Dropping it ends it with all its children.
+/// A running command. Dropping it ends the command with all its children.
 pub struct Running {
     child: Child,
     line: String,
@@ -185,7 +185,7 @@ impl Running {
         self.child.try_wait().with_context(|| format!("`{}` cannot be waited for", self.line))
     }
 
-    /// Waits for the child's end; ends it when the time is up or this process has to stop.
+    /// Waits until the child exits. Ends it and fails when the time limit expires or the run must stop.
     pub fn wait(&mut self, limit: Option<Duration>) -> Result<ExitStatus> {
         let started = Instant::now();
         loop {
@@ -210,7 +210,7 @@ impl Running {
         let _ = self.child.wait();
     }
 
-    /// Ends the child and its group: a signal to stop, and a kill after some seconds.
+    /// Ends the child and its process group: SIGTERM, and SIGKILL after some seconds.
     pub fn stop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;

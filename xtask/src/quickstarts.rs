@@ -19,20 +19,20 @@ use crate::artifacts;
 use crate::service::Service;
 use crate::shell::Shell;
 
-/// One per audience: servers in Rust, pages, operators of relays, boards, maintainers.
+/// The quickstarts by their audience: servers in Rust, pages, operators of relays, boards, maintainers.
 const DOCUMENTS: [&str; 5] = ["server", "page", "operator", "board", "maintainer"];
 const README: &str = "README.md";
-/// The first page of the guide, in which the same is checked.
+/// The first page of the guide, which is checked like a quickstart.
 const GUIDE: &str = "docs/guide-echo.md";
 /// The examples of `rakwire-native` in the documents.
 const EXAMPLES: [&str; 2] = ["echo", "guide_echo"];
 /// Maximum number of lines of a document.
 const LONGEST: usize = 90;
-/// The ports in the documents. Other programs may use them here.
+/// The ports in the documents, which are replaced because other programs may use them on this machine.
 const USED_PORTS: [&str; 3] = ["19132", "8999", "8080"];
 /// Comments before programs, which the stage `docs` checks.
 const PROGRAMS: [&str; 2] = ["<!-- file: ", "<!-- part: "];
-/// Long enough for a busy machine.
+/// The time limit of a command, long enough for a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Checks every quickstart.
@@ -73,14 +73,14 @@ fn check_document(shell: &Shell, text: &str) -> Result<usize> {
         done.with_context(|| format!("the block in line {}", step.line))?;
         running.iter_mut().try_for_each(Service::check)?;
     }
-    // The stage `docs` checks a page that has programs alone.
+    // A page with programs but no commands is checked by the stage `docs`.
     if steps.is_empty() && !PROGRAMS.iter().any(|program| text.contains(program)) {
         bail!("no block is checked");
     }
     Ok(steps.len())
 }
 
-/// Replacements for commands and addresses of the documents on this machine, during this run.
+/// The replacements for commands and addresses of the documents in this run.
 struct Here(Vec<(String, String)>);
 
 impl Here {
@@ -124,7 +124,7 @@ impl Here {
         let script = self.translate(&step.body);
         let output = shell.cmd("sh", ["-euc", &script]).limit(LIMIT).output()?;
         if !output.status.success() {
-            bail!("it failed, and printed {:?}", output.stdout);
+            bail!("the commands failed, and printed {:?}", output.stdout);
         }
         self.compare(&step.printed, &output.stdout)
     }
@@ -133,7 +133,7 @@ impl Here {
         let mut lines = printed.lines();
         for expected in self.translate(expected).lines() {
             if !lines.any(|line| is_like(expected, line)) {
-                bail!("it did not print {expected:?}, but {printed:?}");
+                bail!("the commands printed {printed:?}, not {expected:?}");
             }
         }
         Ok(())
@@ -161,7 +161,7 @@ fn is_like(expected: &str, line: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// A block after a comment, with its line and the expected output.
+/// A block after a comment, with its line number and the expected output.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Step<'t> {
     kind: &'t str,
@@ -199,7 +199,7 @@ fn steps(text: &str) -> Result<Vec<Step<'_>>> {
             }
             comment =
                 text.strip_prefix("<!-- ").filter(|_| !is_program).and_then(|text| text.strip_suffix(" -->"));
-            // Text ends the reach of a command, so a later output block does not belong to it.
+            // Text between a command and an output block means that the output is not that of the command.
             expects_output = false;
         }
     }
@@ -235,7 +235,7 @@ mod tests {
             here.run(&shell, &Step { body: body.to_owned(), printed: printed.to_owned(), ..Step::default() })
         };
         run("echo at :8080; echo in 5 ms", "at :8080\nin … ms\n").unwrap();
-        assert_eq!(run("echo a", "b").unwrap_err().to_string(), "it did not print \"b\", but \"a\\n\"");
+        assert_eq!(run("echo a", "b").unwrap_err().to_string(), "the commands printed \"a\\n\", not \"b\"");
         assert!(run("echo a; exit 3", "").is_err());
         assert!(here.start(&shell, &Step { body: "false :8080".to_owned(), ..Step::default() }).is_err());
     }

@@ -1,5 +1,5 @@
-//! Parses the log of a part of a run: its first error, the number of tests, and the failed ones. Repeats few failed tests
-//! once in isolation: a test that then passes is flaky, a fault to fix but not one caused by the change under test.
+//! Parses the log of a part of a run: its first error, the number of tests, and the failed tests. Repeats a few failed
+//! tests once in isolation. A test that then passes is flaky, and not broken by the change.
 
 use anyhow::{Result, bail};
 
@@ -13,16 +13,16 @@ const FLAKY: &str = "FLAKY: ";
 const AGAIN: &str = "Repeating the failed tests in isolation:";
 /// Maximum number of message lines in a summary.
 const MESSAGE_LINES: usize = 8;
-/// More failures than these are caused by a change rather than by chance.
+/// The maximum number of failed tests that are repeated. More failures are caused by a change rather than by chance.
 const FEW: usize = 5;
 const PANIC: &str = "panicked at ";
 
 /// A test that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// Its name in the form that its runner accepts.
+    /// Its name in the form that the test runner accepts.
     name: String,
-    /// Its file, if its runner reports it.
+    /// Its file, if the test runner reports it.
     file: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub enum Runner {
 }
 
 impl Runner {
-    /// Repeats the failed tests once. Succeeds if they are few and all pass.
+    /// Repeats the failed tests once. Succeeds if there are at most [`FEW`] and all pass.
     pub fn run_again(self, shell: &Shell, failed: &[Failed]) -> Result<()> {
         if failed.is_empty() || failed.len() > FEW {
             bail!("{} tests failed", failed.len());
@@ -52,7 +52,7 @@ impl Runner {
                 let mut files: Vec<_> = failed.iter().filter_map(|test| test.file.as_deref()).collect();
                 files.dedup();
                 let args = ["--test", "--test-concurrency=1", "--test-reporter=spec"];
-                // The tests build an example for browsers.
+                // Some tests build an example for browsers, so they need the toolchain with that target.
                 shell.cmd_for(WASM, folder, "node", args.into_iter().chain(files)).run()?;
             }
         }
@@ -100,7 +100,7 @@ pub fn first_error(log: &str) -> Option<String> {
     };
     let place = lines.iter().position(is_error)?;
     let line = &lines[place];
-    // The lines of a message, up to an empty one or a note.
+    // Collects the lines of a message, up to an empty line or a note.
     let message = |start: usize| {
         let own = lines.iter().skip(start).skip_while(|line| line.is_empty());
         let own = own.take_while(|line| !line.is_empty() && !line.starts_with("note: "));
@@ -119,7 +119,7 @@ pub fn first_error(log: &str) -> Option<String> {
         );
     }
     if line.starts_with("✖ ") {
-        // The tests of Node are at the end of its output again, with their places and messages.
+        // Node repeats failed tests at the end of its output, with their locations and messages.
         let place = lines.iter().position(|line| line.starts_with("test at ")).unwrap_or(place);
         let block = lines.iter().skip(place).take_while(|line| !line.starts_with("at "));
         let text: Vec<_> =
@@ -144,7 +144,7 @@ fn tests_in(line: &str) -> Option<(u64, u64)> {
     if line.starts_with("test result: ") {
         return Some((before(" passed")?, before(" failed")?));
     }
-    // xtask, which counts the mutants of the list.
+    // The stage of mutants, whose tests are the mutants of the list.
     if line.contains(" mutants were killed") {
         return Some((before(" mutants were killed")?, 0));
     }
@@ -184,7 +184,7 @@ mod tests {
             ),
             ("error: could not compile `a`\n", "error: could not compile `a`"),
             (own, "test a::bad ... FAILED: assertion failed: x"),
-            // A failed test never gets the message of another.
+            // A failed test without a message does not get that of another test.
             (panics, "test a::returns ... FAILED"),
             (
                 "thread 'main' panicked at src/a.rs:1:2:\n\n  it broke\nnote: run\n",
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn many_failures_and_no_failures_are_not_repeated() {
+    fn tests_do_not_run_again_after_many_failures_or_none() {
         let shell = Shell::new().unwrap();
         let failed = |count| vec![Failed { name: "a".to_owned(), file: None }; count];
         assert!([0, FEW + 1].iter().all(|count| Runner::Cargo.run_again(&shell, &failed(*count)).is_err()));

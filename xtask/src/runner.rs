@@ -1,4 +1,4 @@
-//! Runs stages: several in parallel with their results in a table and a file per tier, or a single one.
+//! Runs stages: several in parallel, with their results in a table and a file per tier, or a single stage.
 
 use std::time::{Duration, Instant};
 
@@ -19,11 +19,11 @@ use crate::tasks::{self, Row};
 /// The last results of each stage that `nightly` has run, with the commit and the date. It is committed.
 const NIGHTLY: &str = ".ci/nightly.json";
 
-/// The rows and times of a run.
+/// The results of a run: its rows and durations.
 struct Numbers {
     rows: Vec<Row>,
     total: Duration,
-    /// CPU time used.
+    /// The CPU time of the child processes.
     busy: Duration,
 }
 

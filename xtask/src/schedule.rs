@@ -1,4 +1,4 @@
-//! Runs jobs in parallel: each after its dependencies, and as many at once as the cores can carry.
+//! Runs jobs in parallel. Each starts after its dependencies, and the cores limit the number of running jobs.
 
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
@@ -10,9 +10,9 @@ use anyhow::{Error, Result, anyhow};
 
 use crate::stop::Stop;
 
-/// A core in units of load.
+/// The capacity of a core in units of load.
 const CORE: usize = 2;
-/// Duration after which a running job is reported.
+/// The duration after which a running job is reported.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// The load of a job.
@@ -24,7 +24,7 @@ pub enum Load {
     Half,
     /// It keeps a core busy.
     Full,
-    /// It measures: nothing else that computes may run.
+    /// It measures, so no other job with a load may run.
     Alone,
 }
 
@@ -89,7 +89,7 @@ pub struct Ended {
     pub outcome: Outcome,
     /// The reason if it failed.
     pub error: Option<Error>,
-    /// The failed job that kept it from running.
+    /// The failed job because of which it did not run.
     pub barred_by: Option<usize>,
     /// Duration of the job.
     pub took: Duration,
@@ -143,7 +143,7 @@ impl Plan<'_> {
         self.waiting().find(|(_, constraints)| can_start(constraints)).map(|(job, _)| job)
     }
 
-    /// Returns a job that can never run, and the job with the failure that causes this.
+    /// Returns a job that can never run, and the failed job on which it depends.
     fn barred(&self) -> Option<(usize, usize)> {
         self.waiting().find_map(|(job, constraints)| {
             let cause = constraints.after.iter().find_map(|other| match self.ended.get(other)? {
@@ -155,8 +155,8 @@ impl Plan<'_> {
     }
 }
 
-/// Runs the jobs with these constraints. Of those that can start, the first in order is started. After a failure all jobs
-/// continue except those that depend on the failed one.
+/// Runs jobs with these constraints. Of the jobs that can start, the first in order starts first. After a failure, all
+/// jobs continue except those that depend on the failed job.
 pub fn run(
     jobs: &[Constraints],
     cores: usize,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_run_stops_running_jobs_and_starts_no_more() {
+    fn a_stop_signal_ends_the_running_jobs_and_starts_no_others() {
         let stop = Stop::default();
         let jobs = [job(Load::Full, &[]), job(Load::Full, &[]), job(Load::Full, &[]), job(Load::Full, &[0])];
         let action = |number| match number {
@@ -303,7 +303,7 @@ mod tests {
                 bail!("stopped")
             }
             1 => {
-                // Long enough to be reported once.
+                // Runs long enough to be reported as slow once.
                 thread::sleep(SLOW * 5 / 2);
                 stop.set();
                 Ok(())

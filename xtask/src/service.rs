@@ -1,4 +1,4 @@
-//! Server programs that run in parallel with others, print their address on the first line, and end with this process.
+//! Server programs that run in the background, print their address on the first line, and end with this process.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::log::Log;
 use crate::process::{Running, describe};
 use crate::shell::Shell;
 
-/// Long enough for a busy machine.
+/// The time limit for starting, long enough for a busy machine.
 const START: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -32,14 +32,14 @@ impl Service {
     /// Starts a program and waits until it listens.
     pub fn start(shell: &Shell, name: &'static str, program: &Path, args: &[&str]) -> Result<Self> {
         let program = program.to_string_lossy();
-        // Drop and signals end the program, unless this process is killed; in that case the kernel does.
+        // Dropping the service and signals end the program. If this process is killed, the kernel ends the program.
         let command = if can_die_with_parent(shell)? {
             let tied = ["--pdeathsig", "TERM", "--", &program];
             shell.cmd("setpriv", tied.into_iter().chain(args.iter().copied()))
         } else {
             shell.cmd(&program, args.iter().copied())
         };
-        // Some end when their input is closed, which happens when this process is gone.
+        // Piped, because some programs exit when their standard input closes, which happens when this process ends.
         let mut running = command.input(Stdio::piped()).piped().spawn()?;
         let stdout = running.take_stdout()?;
         let (sender, lines) = mpsc::channel();
@@ -54,7 +54,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Waits for a line that begins with `prefix`, and returns its rest.
+    /// Waits for a line that begins with `prefix`, and returns the text after the prefix.
     pub fn find(&mut self, prefix: &str) -> Result<String> {
         loop {
             if let Some(rest) = self.next_line()?.strip_prefix(prefix) {
@@ -94,7 +94,7 @@ impl Service {
     }
 }
 
-/// Shows a server's lines, and forwards them.
+/// Prints the lines of a server, and sends them to `lines`.
 fn pass_on(name: &str, stdout: ChildStdout, log: &Log, lines: &Sender<String>) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         log.note(format_args!("[{name}] {line}"));
@@ -113,8 +113,8 @@ fn can_die_with_parent(shell: &Shell) -> Result<bool> {
     Ok(version.is_some_and(|version| version.contains("util-linux")))
 }
 
-/// Returns the address in the line `listening on ADDRESS`; its port must be valid. The other RakNet peers print `ready
-/// PORT`.
+/// Returns the address in the line `listening on ADDRESS` of our programs, or `ready PORT` of interop peers. The port
+/// must be valid.
 fn parse_address(line: &str) -> Option<&str> {
     if let Some(port) = line.strip_prefix("ready ") {
         return port.parse::<u16>().ok().filter(|port| *port != 0).and(Some(port));

@@ -17,10 +17,10 @@ use crate::stop::Stop;
 
 /// The name of the linked toolchain that `.ci/cross-toolchain` creates.
 pub const CROSS_TOOLCHAIN: &str = "cross";
-/// Passes the targets that only the linked toolchain can build to a child that is a part of xtask.
+/// The variable that passes the targets that only the linked toolchain can build to `xtask-tools`.
 const CROSS_TARGETS: &str = "RAKWIRE_XTASK_CROSS_TARGETS";
 const TOOLS: &str = "target/tools";
-/// Time for a part of xtask to end, which has children of its own.
+/// The time that a part of xtask has to end after SIGTERM, because it ends child processes of its own.
 const PART_GRACE: Duration = Duration::from_secs(15);
 
 /// The environment of child processes. Clones share everything except the log and the stop signal.
@@ -42,7 +42,7 @@ struct Shared {
 /// Results of the set-up.
 #[derive(Default)]
 struct State {
-    /// For all children.
+    /// The environment variables for all child processes.
     variables: BTreeMap<&'static str, OsString>,
     /// Targets that only the linked toolchain can build.
     cross_targets: BTreeSet<String>,
@@ -120,22 +120,22 @@ impl Shell {
         fs::read_to_string(self.path(relative)).with_context(|| format!("{relative} cannot be read"))
     }
 
-    /// Sets a variable for all later children.
+    /// Sets an environment variable for all later child processes.
     pub fn set(&self, name: &'static str, value: impl AsRef<OsStr>) {
         self.state().variables.insert(name, value.as_ref().to_owned());
     }
 
-    /// Returns a variable as children see it.
+    /// Returns an environment variable as child processes see it.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         self.state().variables.get(name).cloned().or_else(|| env::var_os(name))
     }
 
-    /// Uses the linked toolchain for this target from now on.
+    /// Makes later commands for this target use the linked toolchain.
     pub fn use_cross_toolchain(&self, target: &'static str) {
         self.state().cross_targets.insert(target.to_owned());
     }
 
-    /// Finds a program on the path of children.
+    /// Finds a program on the search path of child processes.
     pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         env::split_paths(&self.shared.path).map(|folder| folder.join(name)).find(|program| program.is_file())
     }
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn children_find_tools_first_and_receive_variables_and_targets() {
+    fn children_receive_variables_and_targets_and_have_the_tools_first_in_their_path() {
         let shell = Shell::new().unwrap();
         shell.set("RAKWIRE_XTASK_TEST", "seen");
         shell.use_cross_toolchain("b");

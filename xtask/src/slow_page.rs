@@ -1,5 +1,5 @@
-//! Measurements of the demo with a slow page: the delay of what it shows, and the datagrams that each part drops or
-//! leaves out.
+//! Measurements of the demo with a slow page: the age of the displayed state, and the datagrams that each part drops or
+//! omits.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub fn server((.., is_paced): Case) -> &'static [&'static str] {
     if is_paced { &["--report", "1"] } else { &["--report", "1", "--unpaced"] }
 }
 
-/// Lets two pages walk around at this address, and returns the measurements of the driver.
+/// Lets the players of two pages walk around, and returns the driver's measurements.
 pub fn drive(shell: &Shell, url: &str, case: Case, blocked_ms: u8, seconds: u16) -> Result<Value> {
     let (protocol, snapshots, _) = case;
     let (blocked_ms, seconds) = (blocked_ms.to_string(), seconds.to_string());
@@ -50,7 +50,7 @@ pub fn row(case: Case, run: u32, pages: &Value, said: &str) -> Result<Value> {
     let server: Map<_, _> = COUNTS.map(|name| (name.to_owned(), json!(sum(name)))).into_iter().collect();
     let relay = said.lines().rev().find_map(|line| line.split_once("ended: "));
     let (_, relay) = relay.context("the relay did not report its counters")?;
-    // It prints `…, 12 datagrams (34 bytes) to clients, …, dropped ClientQueueFull: 3`.
+    // The relay prints `…, 12 datagrams (34 bytes) to clients, …, dropped ClientQueueFull: 3`.
     let parts = || relay.split(", ");
     let to_clients = parts()
         .find(|part| part.ends_with("to clients"))

@@ -11,7 +11,7 @@ use crate::shell::Shell;
 const DRIVER: &str = "web/tests/smoke.mjs";
 const FOLDER: &str = "target/demo";
 const LIMIT: Duration = Duration::from_secs(1_500);
-/// The variants of a game: the protocols, and replication over one of them.
+/// The variants of a game: each protocol, and replication over RakNet.
 pub const WAYS: [&str; 3] = ["game", "raknet", "replication"];
 
 /// Lets pages use the demo at `url`, and saves screenshots. `mode` is `--look` for a page that watches bots, or `--ways=…`
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_and_the_exit_code_decide() {
+    fn a_run_returns_its_last_line_or_fails_with_its_exit_code() {
         let shell = Shell::new().unwrap();
         let run = |script| last_line(&shell, &["--eval", script], LIMIT);
         assert_eq!(run("console.log('talk\\n{}\\n')").unwrap(), "{}");

@@ -25,7 +25,7 @@ impl Tier {
     /// All tiers, smallest first.
     pub const ALL: [Self; 4] = [Self::Check, Self::Test, Self::Ci, Self::Nightly];
 
-    /// Returns its name, which is also that of the command.
+    /// Returns its name, which is also the name of its command.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Check => "check",
@@ -47,7 +47,7 @@ enum Run {
     Here(fn(&Shell) -> Result<()>),
     /// A stage of the package `xtask-tools`, by name.
     InTools,
-    /// The lints and tests of the workspace in the folder of that name.
+    /// The lints and tests of the workspace in the folder with the stage's name.
     InWorkspace,
 }
 
@@ -62,7 +62,7 @@ pub struct Stage {
     pub tier: Tier,
     /// The reason for its tier.
     pub why: &'static str,
-    /// A larger stage that includes this one, and replaces it if both would run.
+    /// The larger stage that includes this stage, and replaces it if both would run.
     pub part_of: Option<&'static str>,
     own_needs: &'static [Need],
     load: Load,
@@ -116,7 +116,7 @@ impl Stage {
         self
     }
 
-    /// Sets the larger stage that replaces this one if both would run.
+    /// Sets the larger stage that replaces this stage if both would run.
     pub const fn part_of(mut self, larger: &'static str) -> Self {
         self.part_of = Some(larger);
         self
@@ -155,7 +155,7 @@ impl Stage {
         matches!(self.run, Run::InTools)
     }
 
-    /// Returns the constraints of a job that runs it after those jobs.
+    /// Returns the constraints of a job that runs the stage after the jobs `after`.
     pub fn constraints(&self, after: Vec<usize>) -> Constraints {
         Constraints { load: self.load, resource: self.resource, after }
     }

@@ -18,12 +18,12 @@ pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// Ends the children of a run early, once it is set or this process has to stop.
+/// A stop signal for a run. It is also set when this process must stop.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Ends the run.
+    /// Requests the end of the run.
     pub fn set(&self) {
         self.0.store(true, Ordering::SeqCst);
     }

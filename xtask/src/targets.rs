@@ -11,7 +11,7 @@ pub const RISCV: &str = "riscv32imc-unknown-none-elf";
 /// The target of programs that need no system library: Linux with musl, on the host's architecture.
 pub const STATIC: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
-/// Desktops and phones that games run on, and that no test here can run on.
+/// Desktop and phone targets that are only built, because no test here can run on them.
 pub const ELSEWHERE: [&str; 4] =
     [WINDOWS, "aarch64-apple-darwin", "aarch64-apple-ios", "aarch64-linux-android"];
 /// Windows, with the linker of MinGW.

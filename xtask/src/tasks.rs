@@ -17,7 +17,7 @@ use crate::stage::Stage;
 use crate::stop::Stop;
 
 const LOGS: &str = "target/xtask";
-/// Shorter set-up steps get no row in the table.
+/// The duration below which a set-up step gets no row in the table.
 const NOTABLE: Duration = Duration::from_secs(1);
 
 /// The work of a task.
@@ -80,8 +80,8 @@ pub fn set_up(shell: &Shell, needs: &[Need]) -> Result<()> {
     run(shell, needs, &[]).into_result()
 }
 
-/// Runs stages after their needs and these ones. The output of each is stored in a file below target/, and shown in one
-/// piece when it ends.
+/// Sets up `needs` and the needs of the stages, and runs the stages. The output of each task is stored in a file below
+/// target/, and shown in one piece when the task ends.
 pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
     let tasks = tasks(needs, stages);
     let stop = Stop::default();
@@ -97,14 +97,14 @@ pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
     let show = |job: usize, event: Event<'_>| {
         let Some(task) = tasks.get(job) else { return };
         match event {
-            // Needs are usually met already, so their start is not reported.
+            // The start of a set-up step is not reported, because needs are usually met already.
             Event::Starts if matches!(task.work, Work::Stage(_)) => task.announce(shell),
             Event::IsSlow if matches!(task.work, Work::Need(_)) => task.announce(shell),
             Event::Starts | Event::IsSlow => {}
             Event::Ends(ended) => {
                 let cause = ended.barred_by.and_then(|cause| tasks.get(cause));
                 task.show(shell, ended, cause);
-                // After a failure the rest of a set-up is pointless.
+                // A set-up without stages ends at its first failure.
                 if ended.outcome == Outcome::Failed && stages.is_empty() {
                     stop.set();
                 }
@@ -113,18 +113,18 @@ pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
     };
     let run = |job: usize| tasks.get(job).map_or(Ok(()), |task| task.run(shell, &stop));
     let ended = schedule::run(&jobs, cores, &stop, run, show);
-    // If this run did not use the folder of the tools, another one may be using it.
+    // Cleans the folder of the tools only if this run used it, because another run may be using it.
     if jobs.iter().any(|job| job.resource == Some(Resource::Tools)) {
         setup::clean(shell);
     }
     report(shell, &tasks, ended)
 }
 
-/// Programs that compile within a minute, in the same folder as the tests of all crates, and that other jobs wait for.
+/// Programs for which other jobs wait. They compile within a minute, in the build folder of the tests of all crates.
 const SHORT: [Need; 2] = [Need::WasmBindgen, Need::Tools];
 
-/// Returns each stage after its needs, and each need once. Short programs precede the tests of all crates, so that jobs
-/// that wait for them run in parallel with the long build.
+/// Returns each stage after its needs, and each need once. Short programs precede the tests of all crates, so that the
+/// jobs that wait for these programs run in parallel with the long build.
 fn tasks<'s>(needs: &[Need], stages: &'s [Stage]) -> Vec<Task<'s>> {
     let all: Vec<_> = needs.iter().copied().chain(stages.iter().flat_map(Stage::needs)).collect();
     let all = Need::with_required(&all);
@@ -205,7 +205,7 @@ impl Task<'_> {
                 if !matches!(done, Some(Done::Present(_))) {
                     history::keep(&shell, &self.work.name(), started.elapsed());
                 }
-                // It is set once, here.
+                // Cannot fail, because the result is set only here.
                 let _ = done.map(|done| self.done.set(done));
                 Ok(())
             }
@@ -235,8 +235,8 @@ impl Task<'_> {
         shell.note(format_args!("--> {name}: {what} ({expected}log: {})", self.log()));
     }
 
-    /// Shows the result: one line for a successful set-up step, and the output of a stage or of a failure. `cause` is
-    /// the task that failed before it.
+    /// Prints the result: one line for a successful set-up step, or the output of a stage or a failed step. `cause` is
+    /// the failed task because of which this task did not run.
     fn show(&self, shell: &Shell, ended: &Ended, cause: Option<&Self>) {
         let (name, seconds) = (self.work.name(), ended.took.as_secs_f64());
         match (ended.outcome, self.done.get()) {
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn tasks_with_failed_needs_do_not_run_and_give_the_reason() {
-        // No set-up step fails on purpose, so the failure is simulated.
+        // The failure is simulated, because no set-up step can be made to fail.
         let stages = [Stage::new("never-task", "is not reached", &[Need::Node], |_| panic!("reached"))];
         let ended = |outcome, error, barred_by| Ended { outcome, error, barred_by, took: Duration::ZERO };
         let failed = ended(Outcome::Failed, Some(anyhow!("no network")), None);

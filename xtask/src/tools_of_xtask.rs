@@ -10,7 +10,7 @@ use crate::process::Cmd;
 use crate::shell::Shell;
 
 const PACKAGE: &str = "xtask-tools";
-/// The command of the program that runs a stage.
+/// The command of `xtask-tools` that runs a stage.
 pub const STAGE: &str = "stage";
 
 /// Builds the program.

@@ -11,7 +11,7 @@ pub fn check(shell: &Shell, folder: &str) -> Result<()> {
     cargo(shell, folder, &["test", "--locked"]).run()
 }
 
-/// Checks the formatting and the lints of a workspace, of the code that these options of cargo select.
+/// Checks the formatting of a workspace, and the lints of the code that these options of cargo select.
 pub fn lints(shell: &Shell, folder: &str, selection: &[&str]) -> Result<()> {
     cargo(shell, folder, &["fmt", "--check"]).run()?;
     cargo(shell, folder, &[&["clippy", "--locked"], selection, &["--", "-D", "warnings"]].concat()).run()

@@ -1,5 +1,6 @@
-// A stand-in for the library of RakNet's own security, which no package has: its interface and its sizes, as RakNet's
-// sources use them, without any cryptography. So what is tested is RakNet's own handshake around it.
+// A stand-in for the cryptographic library (libcat) of RakNet's own security, which no package provides. It has the
+// interface and the sizes that RakNet's sources use, but no cryptography. Tests with it cover RakNet's handshake around
+// the library.
 
 #ifndef CAT_ALL_TUNNEL_HPP
 #define CAT_ALL_TUNNEL_HPP
@@ -28,7 +29,7 @@ struct EasyHandshake {
     };
 };
 
-// Inverts all bits and puts a mark behind, so that no peer takes one of these datagrams for a plain one.
+// Inverts all bits and appends a mark, so that no peer mistakes one of these datagrams for an unencrypted one.
 class AuthenticatedEncryption {
     enum { MARK = 0xCA };
     static void invert(u8 *bytes, unsigned length) {
@@ -85,7 +86,7 @@ public:
     bool VerifyInitiatorIdentity(const void *, const void *, void *) { return false; }
 };
 
-// Its challenge is the key with all bits inverted, and the answer to it is the key.
+// The challenge of the client is the public key with all bits inverted; the server's answer is the key.
 class ClientEasyHandshake {
     u8 key[EasyHandshake::PUBLIC_KEY_BYTES];
 public:

@@ -16,11 +16,10 @@ const RAW_IP: u32 = 101;
 const HEADERS: u16 = 28;
 /// The length of the UDP header.
 const UDP_HEADER: u16 = 8;
-/// The client's port in a pcap file. The server's is the next one, 19132, by which Wireshark recognises
-/// RakNet.
+/// The client's port in a pcap file. The server's port is 19132, by which Wireshark recognises RakNet.
 const CLIENT_PORT: u16 = 19_131;
 
-/// An end of the path.
+/// An end of the path between client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The client.
@@ -39,7 +38,7 @@ impl End {
         }
     }
 
-    /// Returns its name.
+    /// Returns its name in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,7 +55,7 @@ pub enum Fate {
     Passed,
     /// Dropped.
     Dropped,
-    /// Held back until later datagrams overtook it.
+    /// Held back so that later datagrams overtake it.
     Held,
     /// Forwarded twice.
     Doubled,
@@ -65,13 +64,13 @@ pub enum Fate {
 /// A captured datagram.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// The time since the cell began.
+    /// The time at which the proxy received it, since the start of the cell.
     pub at: Duration,
     /// Its sender.
     pub from: End,
-    /// Its payload.
+    /// Its UDP payload.
     pub bytes: Vec<u8>,
-    /// The treatment by the path.
+    /// The effect of the path.
     pub fate: Fate,
     /// The times at which copies of it were forwarded.
     pub arrivals: Vec<Duration>,
@@ -104,7 +103,8 @@ impl Capture {
         self.records.last().map_or(Duration::ZERO, |record| record.at)
     }
 
-    /// Formats the datagrams around one of them, with times, directions and offsets.
+    /// Formats the datagram `around` and `context` datagrams before and after it, with times, directions and
+    /// offsets.
     #[must_use]
     pub fn excerpt(&self, around: usize, context: usize) -> String {
         let mut out = String::new();

@@ -1,4 +1,4 @@
-//! The test cases, and what a peer has to do in each of them.
+//! The test cases, and the task of the peers in each of them.
 
 use crate::path::Kind;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub const RELIABILITIES: [(&str, u8); 8] = [
     ("reliable-ordered-with-receipt", 3),
 ];
 
-/// The time in seconds for a client that has failed to exit before it is killed.
+/// The time in seconds that a client has to exit after it has failed. It is then killed.
 const TIME_TO_END: u64 = 3;
 
 /// A test case.
@@ -39,7 +39,7 @@ pub struct Case {
     pub pause: u64,
     /// The path between the peers.
     pub path: Kind,
-    /// The time in seconds after which a client is killed.
+    /// The time limit of the client in seconds.
     pub limit: u64,
 }
 
@@ -123,19 +123,21 @@ pub const ALL: [Case; 17] = [
 ];
 
 impl Case {
-    /// Returns true if the case judges disconnecting, which requires some seconds without datagrams.
+    /// Returns true if the case judges disconnecting, for which the runner waits some seconds for further
+    /// datagrams.
     #[must_use]
     pub fn is_about_the_end(&self) -> bool {
         self.name == "goodbye"
     }
 
-    /// Returns true if the case judges details of the handshake, which are the same in all cases.
+    /// Returns true if this is the case that judges details of the handshake, which do not depend on the
+    /// case.
     #[must_use]
     pub fn is_about_the_handshake(&self) -> bool {
         self.name == "handshake"
     }
 
-    /// Returns true if the case judges datagram numbers, which also requires retransmissions.
+    /// Returns true if the case judges datagram numbers, which requires a path that causes retransmissions.
     #[must_use]
     pub fn is_about_numbers(&self) -> bool {
         self.is_about_the_handshake() || self.path == Kind::Loss
@@ -147,7 +149,7 @@ impl Case {
         self.count == 0
     }
 
-    /// Returns the environment variables that are the same for both peers.
+    /// Returns the environment variables that both peers get with equal values.
     #[must_use]
     pub fn variables(&self) -> [(&'static str, String); 7] {
         [

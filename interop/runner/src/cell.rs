@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// The time for datagrams in flight to arrive after the client has exited.
+/// The time that datagrams in flight have to arrive after the client has exited.
 const REST: Duration = Duration::from_millis(200);
 /// The interval at which idle peers send pings.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
@@ -40,8 +40,8 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// The datagrams.
     pub capture: Capture,
-    /// The exit status of the client, if it exited by itself. It distinguishes a program that fails to start
-    /// from a silent one.
+    /// The exit status of the client; `None` if it was killed. It distinguishes a program that fails to start
+    /// from a program that sends nothing.
     pub client_status: Option<i32>,
     /// The duration.
     pub took: Duration,
@@ -53,8 +53,8 @@ impl Outcome {
     }
 }
 
-/// Returns the reason why a client that sent no datagram counts as not started; `None` if it counts as
-/// started.
+/// Returns the reason if a client counts as not started, because it failed before its first datagram;
+/// otherwise `None`.
 fn not_started(status: Option<i32>, capture: &Capture) -> Option<String> {
     let status = status.filter(|&status| status != 0 && capture.of(End::Client).next().is_none())?;
     Some(match status {
@@ -63,7 +63,7 @@ fn not_started(status: Option<i32>, capture: &Capture) -> Option<String> {
     })
 }
 
-/// Runs a cell. The output of the programs goes to the log.
+/// Runs a cell. The output of the programs is appended to the log.
 ///
 /// # Errors
 ///

@@ -13,7 +13,7 @@ pub const DATAGRAM_HEADER: usize = 4;
 pub const NUMBER: usize = 1;
 /// The offset of the ranges in an acknowledgement.
 pub const RANGES: usize = 3;
-/// The minimum length of a capsule: one byte of flags, two of length, and one of message.
+/// The minimum length of a capsule: one byte of flags, two bytes of length, and one byte of the message.
 const SHORTEST_CAPSULE: usize = 4;
 
 /// A capsule and its offset in the datagram.
@@ -26,7 +26,7 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Returns true if it contains an application message or a part of one.
+    /// Returns true if the capsule contains an application message or a part of one.
     #[must_use]
     pub fn is_of_an_application(&self) -> bool {
         self.capsule.split.is_some() || self.capsule.payload.first().is_some_and(|&id| id >= id::USER)
@@ -36,7 +36,7 @@ impl Placed {
 /// The content of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// At most two bytes, which every peer ignores.
+    /// A datagram of at most two bytes, which every peer ignores.
     Ignored,
     /// An offline message, with its id.
     Offline(u8),
@@ -80,7 +80,7 @@ pub fn dissect(bytes: &[u8]) -> Packet {
                 placed
             });
             let capsules: Vec<_> = capsules.collect();
-            // Fewer bytes cannot be a capsule, and trailing zeros are harmless.
+            // The remaining bytes may be too few for a capsule, or zeros. Neither breaks a rule.
             let rest = bytes.get(offset..).unwrap_or_default();
             let is_harmless = rest.len() < SHORTEST_CAPSULE || rest.iter().all(|&byte| byte == 0);
             Packet::Data { number, capsules, broken: (!is_harmless).then_some(offset) }
@@ -112,25 +112,25 @@ pub struct Message {
 }
 
 impl Message {
-    /// Returns its bytes.
+    /// Returns the payload of the whole message.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.capsule.payload
     }
 
-    /// Returns its id.
+    /// Returns the message id, which is its first byte.
     #[must_use]
     pub fn id(&self) -> Option<u8> {
         self.bytes().first().copied()
     }
 
-    /// Returns the number of a message of the case.
+    /// Returns the number of an application message, as the client numbered it.
     #[must_use]
     pub fn number(&self) -> Option<u32> {
         Some(u32::from_be_bytes(self.bytes().get(1..5)?.try_into().ok()?))
     }
 
-    /// Returns the finding that its sender breaks a rule with this message.
+    /// Returns the finding that the sender of this message breaks a rule with it.
     #[must_use]
     pub fn breaks(&self, rule: Rule, why: impl Into<String>) -> Broken {
         self.shows(rule, self.from, why)
@@ -199,7 +199,7 @@ pub fn messages(capture: &Capture, from: End) -> Result<Vec<Message>, Broken> {
     Ok(groups.into_iter().filter_map(|pieces| joined(capture, from, pieces)).collect())
 }
 
-/// Returns each capsule of one end once, together with its retransmissions.
+/// Returns each capsule of one end, grouped with its retransmissions.
 fn pieces(capture: &Capture, from: End) -> Result<Vec<Piece>, Broken> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut by_number: BTreeMap<u32, usize> = BTreeMap::new();

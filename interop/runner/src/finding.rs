@@ -13,13 +13,13 @@ pub enum By {
     Client,
     /// The server.
     Server,
-    /// Either of them or both; the capture does not show which.
+    /// One end or both; the capture does not show which.
     #[default]
     Both,
 }
 
 impl By {
-    /// Returns its name.
+    /// Returns its name in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Known limitations of peers, which explain expected failures.
+//! The known limits of peers, which explain expected failures.
 
 use crate::cases;
 use crate::finding::By;
@@ -21,7 +21,7 @@ pub struct Limit {
     pub cases: Vec<String>,
     /// The rules that captures break.
     pub rules: Vec<String>,
-    /// The end to which it applies; without it, the failures of both ends.
+    /// The end whose failures it explains. Default: both ends.
     #[serde(default)]
     pub end: By,
     /// The reason, as a sentence about the peer.
@@ -50,7 +50,7 @@ impl Limit {
         self.covers(cell) && names(&self.rules, &cell.rule) && is_of_its_end
     }
 
-    /// Returns a name that is not a peer, case or rule.
+    /// Returns a name in this limit that is not a peer, case or rule; `None` if all exist.
     fn unknown(&self, peers: &[Peer]) -> Option<String> {
         let playing = |role: Role| -> Vec<&str> {
             peers.iter().filter(|peer| peer.plays(role)).map(|peer| &peer.name[..]).collect()
@@ -99,7 +99,7 @@ pub fn unused(limits: &[Limit], cells: &[Cell], peers: &[Peer]) -> Vec<String> {
     let is_unused = |limit: &&Limit| !cells.iter().filter(ran).any(|cell| limit.covers(cell));
     let line = |limit: &Limit| {
         let lists = [&limit.servers, &limit.clients, &limit.cases].map(|names| names.join(", "));
-        format!("no cell is one of the limit of {}: {}", lists.join("; "), limit.why)
+        format!("no cell matches the limit of {}: {}", lists.join("; "), limit.why)
     };
     limits.iter().filter(is_unused).map(line).collect()
 }
@@ -107,8 +107,8 @@ pub fn unused(limits: &[Limit], cells: &[Cell], peers: &[Peer]) -> Vec<String> {
 /// Marks the failures that a limit explains. Returns the limits with failures that no longer occur.
 ///
 /// The failure of a limit must occur in each of its cells that ran, unless the limit is marked `sometimes`.
-/// Cells of such a limit count as limited even if they passed, so that the results page is the same for each
-/// run.
+/// Cells of a `sometimes` limit count as limited even if they passed, so that every run produces the same
+/// results page.
 pub fn apply(limits: &[Limit], cells: &mut [Cell]) -> Vec<String> {
     let mut stale = Vec::new();
     for limit in limits {

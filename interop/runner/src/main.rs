@@ -16,15 +16,16 @@ use std::time::Duration;
 
 /// Runs RakNet servers and clients against each other, and judges the captures of their datagrams.
 ///
-/// The exit status is 0 if every cell passes, is not supported or fails as limits.json says, 1 if another one fails, or a
-/// limit shows no more or covers no cell, and 2 if the runner could not run.
+/// The exit status is 0 if every cell passes, is not supported, or fails as listed in limits.json; 1 if
+/// another cell fails, the failure of a limit no longer occurs, or a limit covers no cell; 2 if the runner
+/// could not run.
 #[derive(Debug, Parser)]
 #[command(name = "rakwire-interop-runner", version, max_term_width = 100)]
 struct Arguments {
     /// List the peers and the cases, and exit.
     #[arg(long)]
     list: bool,
-    /// Run only the cases with these texts in their names.
+    /// Run only the cases with one of these texts in their names.
     #[arg(long, value_name = "TEXT", num_args = 1..)]
     only: Vec<String>,
     /// Run only these servers.
@@ -33,33 +34,34 @@ struct Arguments {
     /// Run only these clients.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     client: Vec<String>,
-    /// Run nothing, and take the cells of these JSON documents of earlier runs. Of two results of a cell the later counts.
+    /// Run nothing, and read results from these JSON documents of earlier runs. If several contain a cell,
+    /// the last counts.
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["only", "server", "client", "seed"])]
     from: Vec<PathBuf>,
-    /// Print one JSON document; lines about the cells go to standard error.
+    /// Print one JSON document. The line for each cell goes to standard error.
     #[arg(long)]
     json: bool,
-    /// Write the page of results.
+    /// Write the results page in Markdown.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
     /// Write the captures of failed cells as pcap files, and the output of all programs, into this folder.
     #[arg(long, value_name = "DIR")]
     captures: Option<PathBuf>,
-    /// The seed of the paths.
+    /// The seed of the path faults.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// The number of pairs that run at the same time.
+    /// The maximum number of pairs that run at the same time.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..))]
     jobs: u8,
-    /// The list of peers.
+    /// The list of peers, as JSON.
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/peers.json"))]
     peers: PathBuf,
-    /// The list of known limits.
+    /// The list of known limits, as JSON.
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/limits.json"))]
     limits: PathBuf,
 }
 
-/// The number of datagrams shown before and after the one of a failure.
+/// The number of datagrams that are shown before and after the datagram of a failure.
 const EXCERPT: usize = 3;
 
 /// A server and a client that run all cases in sequence.
@@ -122,7 +124,8 @@ fn without_run(verdict: Verdict) -> Outcome {
     Outcome { verdict, capture: Default::default(), client_status: None, took: Duration::ZERO }
 }
 
-/// Runs the cases of a pair. If the first one gets no echo, other cases with a connection are skipped.
+/// Runs the cases of a pair. If no echo arrives in the case `handshake`, skips the other cases with a
+/// connection.
 fn run_pair(arguments: &Arguments, plan: &Plan<'_>, pair: Pair<'_>) -> Result<Cells, String> {
     let protocol = pair.client.protocol_with(pair.server);
     let mut is_broken = false;
@@ -265,7 +268,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(reason) => {
-            // Results do not depend on whether standard error is open.
+            // The exit status is 2 even if standard error is closed.
             let _ = writeln!(io::stderr(), "rakwire-interop-runner: {reason}");
             ExitCode::from(2)
         }
@@ -276,7 +279,6 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
 
-    /// Options that select runs are meaningless if nothing runs.
     #[test]
     fn options_that_select_runs_conflict_with_documents_of_earlier_runs() {
         let parses = |option: &[&str]| {

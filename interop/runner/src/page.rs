@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 const HEAD: &str = include_str!("../page-head.txt");
 
-/// Returns the page, which is the same for all runs with the same results.
+/// Returns the page. It depends only on the results, not on times or other details of a run.
 #[must_use]
 pub fn markdown(document: &Document, limits: &[Limit]) -> String {
     let mut out = HEAD.to_owned();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_counts_passed_cases_of_those_run() {
+    fn a_table_cell_shows_how_many_of_the_run_cases_passed() {
         let cells = vec![
             cell("a", "handshake", "pass"),
             cell("a", "loss", "limit"),

@@ -1,4 +1,4 @@
-//! The path between the peers, which decides with a seed what happens to each datagram.
+//! The path between the peers, which applies faults to datagrams. A seed determines the faults.
 
 use crate::capture::{End, Fate};
 use crate::dissect::{Packet, dissect};
@@ -14,7 +14,7 @@ pub enum Kind {
     Clean,
     /// Drops 10 % of the datagrams.
     Loss,
-    /// Holds back 25 % of the datagrams, so that later ones overtake them.
+    /// Holds back 25 % of the datagrams, so that later datagrams overtake them.
     Reorder,
     /// Duplicates 25 % of the datagrams.
     Duplicate,
@@ -24,8 +24,8 @@ pub enum Kind {
 
 /// One direction of a path.
 ///
-/// Its faults start with the first datagram that carries an application message, which is always affected.
-/// The handshake is therefore the same in all cases, and every run has a fault.
+/// Its faults start with the first datagram that carries an application message, and always affect that
+/// datagram. The handshake is therefore identical in all cases, and every run has a fault.
 #[derive(Clone, Debug)]
 pub struct Path {
     kind: Kind,
@@ -41,7 +41,7 @@ impl Path {
         Self { kind, state, has_begun: false }
     }
 
-    /// Decides what happens to the next datagram.
+    /// Returns the fate of the next datagram.
     pub fn decide(&mut self, datagram: &[u8]) -> Fate {
         let (fate, one_in) = match self.kind {
             Kind::Clean => return Fate::Passed,

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 /// The exit status of a program that does not support its case.
 pub const UNSUPPORTED: i32 = 127;
-/// The finding about a program that exits with [`UNSUPPORTED`] in the case `handshake`, as shells do if a program is
-/// missing.
+/// The finding about a program that exits with [`UNSUPPORTED`] in the case `handshake`. Shells use this
+/// status if a program is missing.
 pub const ALWAYS_SUPPORTED: &str =
     "status 127, although every peer supports the case handshake: a program or its interpreter is missing";
 /// The first word of the line that a server prints when it is listening.
 const READY: &str = "ready";
-/// The time limit for a server to print its line.
+/// The time limit for a server to print `ready`.
 const READY_TIME: Duration = Duration::from_secs(30);
 /// The time limit for a server to exit after its standard input is closed.
 const END_TIME: Duration = Duration::from_millis(300);
@@ -69,13 +69,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Returns true if it supports a role.
+    /// Returns true if the peer supports a role.
     #[must_use]
     pub fn plays(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
 
-    /// Returns the newest protocol version that both this client and a server support.
+    /// Returns the newest protocol version that this client and the server both support.
     #[must_use]
     pub fn protocol_with(&self, server: &Self) -> Option<u8> {
         let own = self.client_protocols.as_ref().unwrap_or(&self.protocols);
@@ -135,11 +135,12 @@ pub enum Started {
     Ready(Server),
     /// The server does not support the case.
     Unsupported,
-    /// The server exited, or did not print its line in time.
+    /// The server exited, or did not print `ready` in time.
     Failed(String),
 }
 
-/// A running server. Dropping it closes the server's standard input, on which it should exit; otherwise it is killed.
+/// A running server. Dropping it closes the server's standard input, and kills the server if it does not exit
+/// within [`END_TIME`].
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -173,7 +174,7 @@ impl Drop for Server {
     }
 }
 
-/// Starts a server on a free port, and waits for its line.
+/// Starts a server on a free port, and waits for its line `ready`.
 ///
 /// # Errors
 ///
@@ -206,8 +207,8 @@ pub fn serve(peer: &Peer, start: &Start<'_>) -> io::Result<Started> {
     })
 }
 
-/// Reports the line that a server prints when it is listening. Copies all its output to the log, because a full pipe
-/// would block the server.
+/// Returns a channel that reports the line `ready` of a server. Copies all output of the server to the log,
+/// because a full pipe would block it.
 fn ready_line(child: &mut Child, log: Option<&Path>) -> io::Result<Receiver<()>> {
     let (ready, lines) = mpsc::channel();
     let output = child.stdout.take();
@@ -220,7 +221,7 @@ fn ready_line(child: &mut Child, log: Option<&Path>) -> io::Result<Receiver<()>>
                 let _ = ready.send(());
             }
             if let Some(log) = &mut log {
-                // The output must be read even if the disk is full.
+                // Errors are ignored, because the output must be read even if the disk is full.
                 let _ = writeln!(log, "{line}");
             }
         }
@@ -228,7 +229,7 @@ fn ready_line(child: &mut Child, log: Option<&Path>) -> io::Result<Receiver<()>>
     Ok(lines)
 }
 
-/// Waits until a server answers a ping, because some print their line before they listen. Gives up if there is no pong.
+/// Waits up to a second until a server answers a ping, because some servers print `ready` before they listen.
 fn wait_for_pong(server: SocketAddr) -> io::Result<()> {
     rakwire_conformance::start::wait_for_pong(server, Duration::from_secs(1))
 }

@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The size of the receive buffer, which fits every UDP datagram. A truncated datagram would look like a
+/// The size of the receive buffer, which holds every UDP datagram. A truncated datagram would look like a
 /// fault of its sender.
 const BUFFER: usize = 65_536;
 /// The interval at which held datagrams are checked.
 const POLL: Duration = Duration::from_millis(5);
-/// The number of later datagrams after which a held datagram is forwarded, and the time after which it is
-/// forwarded anyway.
+/// The number of later datagrams after which a held datagram is forwarded.
 const OVERTAKEN_BY: u32 = 2;
+/// The time after which a held datagram is forwarded even without later datagrams.
 const HELD_TIME: Duration = Duration::from_millis(40);
 
 /// The state shared by both directions.
@@ -33,9 +33,9 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens the socket to which the client connects. It has the port of the server at another local address,
+/// Opens the socket to which the client connects. It has the server's port at another loopback address,
 /// because some servers compare the port in the client's messages with their own. If the system lacks that
-/// address, it has any port.
+/// address, the socket has any free port.
 fn front_socket(server: SocketAddr) -> io::Result<UdpSocket> {
     UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 2), server.port()))
         .or_else(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)))
@@ -127,7 +127,7 @@ impl Direction {
         }
     }
 
-    /// Waits briefly for a datagram. ICMP errors are ignored.
+    /// Waits briefly for a datagram. Returns `None` on a timeout or an ICMP error.
     fn receive<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         let len = match self.from {
             End::Client => {
@@ -173,7 +173,7 @@ impl Direction {
         }
     }
 
-    /// Forwards a datagram. If the operating system refuses it, it is lost.
+    /// Forwards a datagram. A datagram that the operating system refuses is lost.
     fn pass(&self, record: usize, bytes: &[u8]) {
         let client = *lock(&self.shared.client);
         let mut capture = lock(&self.shared.capture);

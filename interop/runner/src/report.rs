@@ -33,9 +33,9 @@ pub struct Cell {
     pub why: String,
     /// The known limit that explains the failure.
     pub limit: String,
-    /// The number of datagrams.
+    /// The number of captured datagrams.
     pub datagrams: usize,
-    /// The exit status of the client, if it exited by itself.
+    /// The exit status of the client; `None` if it was killed.
     pub client_status: Option<i32>,
     /// The duration in seconds.
     pub seconds: f64,
@@ -99,7 +99,7 @@ impl Cell {
 
 /// Merges the cells of several runs, in the order of the peers and cases, without applying known limits.
 ///
-/// If several runs have the same cell, the last one counts.
+/// If several runs have the same cell, the last run counts.
 #[must_use]
 pub fn merged(documents: &[Document], peers: &[Peer]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
@@ -124,12 +124,11 @@ pub fn merged(documents: &[Document], peers: &[Peer]) -> Vec<Cell> {
     cells
 }
 
-/// Returns the seed that all documents have.
+/// Returns the seed of all documents.
 ///
 /// # Errors
 ///
-/// Returns an error if two documents have different seeds, because their cells then belong to different
-/// paths.
+/// Returns an error if two documents have different seeds, because their paths had different faults.
 pub fn common_seed(documents: &[Document]) -> Result<u64, String> {
     let mut seeds = documents.iter().map(|document| document.seed);
     let first = seeds.next().ok_or("no document")?;
@@ -144,7 +143,7 @@ pub fn common_seed(documents: &[Document]) -> Result<u64, String> {
 pub struct CaseRow {
     /// Its name.
     pub name: String,
-    /// One line about it.
+    /// A one-line description of the case.
     pub about: String,
 }
 

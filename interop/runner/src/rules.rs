@@ -18,7 +18,7 @@ impl Rule {
         [FITS, READABLE, ECHO_KIND, COOKIE, MTU, FRESH_NUMBER, ACK_OF_SENT].contains(self)
     }
 
-    /// Returns true if a capture that breaks this rule first has no open connection.
+    /// Returns true if a capture whose first broken rule is this one contains no open connection.
     #[must_use]
     pub fn is_about_opening(&self) -> bool {
         [STARTED, HANDSHAKE, VERSION].contains(self)
@@ -78,7 +78,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn names_are_unique() {
+    fn rule_names_are_unique() {
         let names: BTreeSet<_> = ALL.iter().map(|rule| rule.name).collect();
         assert_eq!(names.len(), ALL.len());
     }

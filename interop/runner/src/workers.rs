@@ -40,7 +40,7 @@ pub fn for_each<T: Send, R: Send>(
 ///
 /// # Errors
 ///
-/// Returns an error if one of them panicked.
+/// Returns an error if a thread panicked.
 pub fn join_all(threads: Vec<JoinHandle<()>>) -> std::io::Result<()> {
     // All threads are joined before the first panic is reported.
     let ended: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_error() {
+    fn a_panic_of_a_worker_is_an_error() {
         let result = for_each(2, 0..4, |number| {
             assert_ne!(number, 2, "planted");
             Ok(number)

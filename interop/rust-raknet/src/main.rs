@@ -132,7 +132,7 @@ async fn serve(o: Options) -> rust_raknet::error::Result<()> {
     }
 }
 
-/// Checks echoes: their content, their order and that none repeats.
+/// Checks the content and the order of echoes, and that there are no duplicates.
 struct Echoes<'o> {
     options: &'o Options,
     state: Mutex<State>,
@@ -189,7 +189,8 @@ impl<'o> Echoes<'o> {
         state.sent - 1
     }
 
-    /// Returns true if another message may be sent. Lost ones count as answered, or the window would stay closed.
+    /// Returns true if another message may be sent. Lost messages count as answered, because the window would otherwise
+    /// stay closed.
     fn has_room(&self) -> bool {
         let mut state = self.state.lock().unwrap();
         let silent = state.last.elapsed() > Duration::from_millis(300);
@@ -209,7 +210,7 @@ impl<'o> Echoes<'o> {
     }
 }
 
-/// Sends and receives in two tasks, because `send` waits while the library's own limits are reached.
+/// Sends and receives in two tasks, because `send` blocks while the library's own window is full.
 async fn exchange(socket: &RaknetSocket, o: &Options, echoed: &mut u32) -> Result<(), String> {
     let echoes = Echoes::new(o);
     let send = async {
@@ -250,7 +251,8 @@ async fn client(o: Options) -> i32 {
         let began = Instant::now();
         exchange(&socket, &o, &mut echoed).await?;
         seconds = began.elapsed().as_secs_f64();
-        // `close` drops what is still queued, and a timer task sends its disconnection notification.
+        // `close` drops queued messages, so they are flushed first. A timer task of the library sends the disconnection
+        // notification.
         let _ = timeout(Duration::from_secs(1), socket.flush()).await;
         socket.close().await.map_err(|e| e.to_string())?;
         sleep(Duration::from_secs(1)).await;

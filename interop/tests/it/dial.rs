@@ -1,5 +1,5 @@
-//! Our endpoint and the C++ RakNet dial each other at the same time: one connection results, however their datagrams
-//! cross.
+//! Our endpoint and the C++ RakNet connect to each other at the same time. One connection results, in whichever order
+//! their datagrams cross.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::support::{Server, TIME_LIMIT};
 
 /// Enough seeds to see each way in which two handshakes can cross.
 const SEEDS: u64 = 36;
-/// The maximum number of attempts before one of them crosses on a busy machine.
+/// The maximum number of attempts until two handshakes cross, on a busy machine.
 const MOST_SEEDS: u64 = 10 * SEEDS;
-/// The lines that the original prints when a connection opens.
+/// The lines that the C++ peer prints when a connection opens.
 const OPEN: [&str; 2] = ["accepted", "incoming"];
-/// Longer than the rest of two handshakes takes.
+/// The time after which no further events are expected, longer than the rest of two handshakes.
 const REST: Duration = Duration::from_millis(400);
 
 /// Returns the events that a C++ peer has reported about its connections with a port, waiting until one is open.
@@ -32,7 +32,7 @@ fn reported(original: &Server, port: u16) -> Vec<String> {
     events
 }
 
-/// Returns the event in a line if it concerns this port rather than one of an earlier attempt.
+/// Returns the event in a line if it concerns this port, and not the port of an earlier attempt.
 fn of_port(line: &str, port: u16) -> Option<String> {
     let (what, of) = line.rsplit_once(' ').unwrap_or((line, ""));
     match of.parse::<u16>() {
@@ -41,10 +41,10 @@ fn of_port(line: &str, port: u16) -> Option<String> {
     }
 }
 
-/// A path between two sockets that delays each datagram by a different time, so that they overtake each other. Each end
-/// dials the proxy address of the other.
+/// A path between two sockets that delays datagrams by different times, so that they overtake each other. Each end
+/// connects to the proxy address of the other end.
 struct Path {
-    /// The proxy addresses of the original and of our endpoint.
+    /// The proxy addresses of the C++ peer and of our endpoint.
     faces: [SocketAddr; 2],
     task: JoinHandle<()>,
 }
@@ -55,7 +55,7 @@ impl Path {
             UdpSocket::bind("127.0.0.1:0").await.expect("a free port"),
             UdpSocket::bind("127.0.0.1:0").await.expect("a free port"),
         ];
-        let faces = sockets.each_ref().map(|socket| socket.local_addr().expect("its address"));
+        let faces = sockets.each_ref().map(|socket| socket.local_addr().expect("the local address"));
         Self { faces, task: tokio::spawn(carry(sockets, ends, seed)) }
     }
 }
@@ -66,7 +66,7 @@ impl Drop for Path {
     }
 }
 
-/// Forwards datagrams. `faces[0]` represents the original to our endpoint, `faces[1]` our endpoint to the original.
+/// Forwards datagrams. `faces[0]` represents the C++ peer to our endpoint, `faces[1]` our endpoint to the C++ peer.
 async fn carry(faces: [UdpSocket; 2], [ours, original]: [SocketAddr; 2], seed: u64) {
     let conditions = Conditions {
         duplication: 0.1,
@@ -100,7 +100,7 @@ async fn carry(faces: [UdpSocket; 2], [ours, original]: [SocketAddr; 2], seed: u
 async fn dial(endpoint: &Endpoint, to: SocketAddr) -> Connection {
     match endpoint.connect(to).await {
         Ok(connection) => connection,
-        // The attempt of the original had succeeded before this end dialled.
+        // The attempt of the C++ peer had succeeded before this end connected.
         Err(error) => match tokio::time::timeout(TIME_LIMIT, endpoint.accept()).await {
             Ok(Some(connection)) => connection,
             _ => panic!("neither attempt succeeded: {error}"),
@@ -114,7 +114,7 @@ async fn echo(connection: &Connection) {
     assert_eq!(echo.expect("an open connection").bytes, b"\xFEhello");
 }
 
-/// Runs one attempt and returns the events of the original.
+/// Runs one attempt and returns the events of the C++ peer.
 async fn cross(original: &mut Server, seed: u64) -> Vec<String> {
     let mut options = Options::server(4).expect("entropy");
     options.config.protocol_version = 6;
@@ -148,7 +148,8 @@ async fn cross(original: &mut Server, seed: u64) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn simultaneous_dials_result_in_one_connection() {
     let mut original = Server::start("cpp", &["--protocol", "6"]).expect("the C++ peer");
-    // A handshake may be over before the program has read the address to dial.
+    // The C++ peer starts to print events before the first attempt, because a handshake may be complete before it reads
+    // the address to connect to.
     original.write_line("tell");
     assert_eq!(original.next_line().as_deref(), Ok("telling"));
     let mut has_crossed = false;

@@ -54,7 +54,7 @@ async fn be_client_of(name: &str, protocol: u8) {
     client.close().await;
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Local));
 
-    // The server has handled the disconnection notification: a second connection works like the first one.
+    // A second connection from the same address opens only if the server has handled the disconnection notification.
     let mut options = Options::client().expect("entropy");
     options.config.protocol_version = protocol;
     let client = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
@@ -63,7 +63,7 @@ async fn be_client_of(name: &str, protocol: u8) {
     connection.disconnect().await;
 }
 
-/// The longest message that our defaults allow arrives in parts, even with the smallest MTU.
+/// Sends the longest message that our defaults allow, split into the most parts: with the smallest MTU.
 async fn send_the_longest_message_to(name: &str, protocol: u8) {
     let (_server, address) = start(name, protocol);
     let mut options = Options::client().expect("entropy");
@@ -100,15 +100,15 @@ async fn be_server_of(name: &str, protocol: u8, cookies: CookiePolicy) {
                 "--window",
                 window,
             ];
-            run(&program, &arguments).expect("a verdict")
+            run(&program, &arguments).expect("the program starts")
         });
         let accepted = tokio::time::timeout(TIME_LIMIT, server.accept()).await.expect("a client in time");
         let connection = accepted.expect("an open endpoint");
         while let Some(message) = connection.recv().await {
-            // The client may have left already; its verdict decides.
+            // Fails if the client has already disconnected; only the client's verdict counts.
             let _ = connection.send(&message.bytes, message.delivery).await;
         }
-        let client = client.await.expect("no panic");
+        let client = client.await.expect("the task does not panic");
         let verdict: Value = serde_json::from_slice(&client.stdout).expect("one line of JSON");
         assert!(client.status.success(), "{verdict} {}", text(&client.stderr));
         assert_eq!(verdict["connected"], true);
@@ -133,7 +133,7 @@ async fn be_pinged_by(name: &str, data: &'static [u8]) -> String {
     assert_eq!(server.set_advertisement(data), Ok(()));
     let (program, address) = (peer(name), server.local_addr().to_string());
     let output = tokio::task::spawn_blocking(move || run(&program, &["ping", &address]));
-    let output = output.await.expect("no panic").expect("an answer");
+    let output = output.await.expect("the task does not panic").expect("the program starts");
     assert!(output.status.success(), "{}", text(&output.stderr));
     text(&output.stdout)
 }
@@ -180,20 +180,20 @@ async fn cpp_and_python_clients_read_our_pongs() {
     }
 }
 
-/// This peer expects the length of the data first, as its own server writes it.
+/// The rust-raknet client expects a length before the data, as its own server sends it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rust_raknet_reads_length_prefixed_pongs() {
     assert!(be_pinged_by("rust-raknet", b"\0\x06a game").await.contains("a game"));
 }
 
-/// The program `rakwire` detects the protocol version of a server.
+/// `rakwire send` detects the protocol version of a server by a ping.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn send_detects_the_version_of_foreign_servers() {
     for name in ["cpp", "python", "rust-raknet"] {
         let (_server, address) = start(name, 10);
         let address = address.to_string();
         let arguments = ["send", &address, "hello", "--size", "2000", "--count", "3"];
-        let output = run(&rakwire(), &arguments).expect("the program");
+        let output = run(&rakwire(), &arguments).expect("the program starts");
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
         assert_eq!(text(&output.stdout).lines().count(), 3, "{name}");
     }

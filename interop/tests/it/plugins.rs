@@ -1,4 +1,4 @@
-//! Our plugins with the compatible ones of the C++ RakNet: the connection graph, the ready events and RPC4.
+//! The connection graph, the ready events and RPC4: our plugins with those of the C++ RakNet.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use rakwire_plugins::ready::{EventId, ReadyEvents, Status};
 
 use crate::support::{Server, TIME_LIMIT};
 
-/// The program around the original's plugins.
+/// The program around the plugins of the C++ RakNet.
 const PEER: &str = "cpp-plugins";
 /// The time to wait before concluding that nothing happens.
 const A_WHILE: Duration = Duration::from_millis(300);
 
-/// The recorded calls and signals: the name of the handler, and the number that each carries.
+/// The recorded calls and signals: the name of the handler, and the number in the arguments.
 type Noted = Vec<(&'static str, u32)>;
 
-/// One of our peers with all of these plugins, and its connections.
+/// A rakwire peer with all of these plugins, and its connections.
 struct Ours {
     endpoint: Endpoint,
     guid: Guid,
@@ -43,24 +43,24 @@ impl Ours {
         Self { guid: endpoint.guid(), endpoint, graph, ready, rpc4, connections: Vec::new() }
     }
 
-    /// Connects to a server, which accepts automatically, and waits until the server counts the connection. Before
-    /// that, the server ignores this peer when it waits and sends.
+    /// Connects to a C++ peer, and waits until that peer reports the connection. Until then, its commands do not
+    /// include this connection.
     async fn dial(&mut self, original: &Original) {
         self.connections.push(self.endpoint.connect(original.server.address).await.expect("a connection"));
         let incoming = format!("incoming {}", self.guid.0);
-        original.prints("the original is connected too", |line| line == incoming).await;
+        original.prints("the C++ peer is connected", |line| line == incoming).await;
     }
 
     async fn meet(&mut self, other: &mut Self) {
         self.connections
             .push(self.endpoint.connect(other.endpoint.local_addr()).await.expect("a connection"));
-        other.connections.push(other.endpoint.accept().await.expect("the same one"));
+        other.connections.push(other.endpoint.accept().await.expect("the connection of the other endpoint"));
     }
 
     /// Closes the connection with a peer.
     async fn part_from(&self, guid: Guid) {
         let connection = self.connections.iter().find(|connection| connection.guid() == guid);
-        connection.expect("it is connected").disconnect().await;
+        connection.expect("a connection with the peer").disconnect().await;
     }
 
     fn has_report(&self, guid: Guid, with: Guid) -> bool {
@@ -68,7 +68,7 @@ impl Ours {
     }
 
     fn set(&self, event: EventId, is_ready: bool) {
-        self.ready.with(|ready| ready.set(event, is_ready)).expect("room");
+        self.ready.with(|ready| ready.set(event, is_ready)).expect("free capacity");
         self.endpoint.wake();
     }
 
@@ -79,11 +79,11 @@ impl Ours {
 
 fn host<T: Plugin<RakNet>>(plugin: T) -> PluginHost<T, 1> {
     let mut host = PluginHost::new();
-    host.attach::<RakNet>(plugin).expect("room");
+    host.attach::<RakNet>(plugin).expect("free capacity");
     host
 }
 
-/// A C++ peer with these of its plugins.
+/// A C++ peer with RakNet's corresponding plugins.
 struct Original {
     server: Server,
     guid: Guid,
@@ -92,7 +92,7 @@ struct Original {
 impl Original {
     fn start() -> Self {
         let server = Server::start(PEER, &[]).expect("a C++ peer");
-        let line = server.next_line().expect("its GUID");
+        let line = server.next_line().expect("a line with the GUID");
         let guid = line.strip_prefix("guid ").and_then(|guid| guid.parse().ok()).expect("a number");
         Self { server, guid: Guid(guid) }
     }
@@ -109,11 +109,11 @@ impl Original {
         .await;
     }
 
-    /// Waits until its list of connections consists of exactly these pairs.
+    /// Waits until its connection graph consists of exactly these pairs.
     async fn knows(&self, pairs: &[(Guid, Guid)]) {
         let mut expected: Vec<_> = pairs.iter().map(|(a, b)| format!("{}-{}", a.0, b.0)).collect();
         expected.sort();
-        self.prints(&format!("graph {expected:?}"), |line| {
+        self.prints(&format!("the C++ peer prints graph {expected:?}"), |line| {
             let mut said: Vec<_> = line.split(' ').skip(1).filter(|pair| !pair.is_empty()).collect();
             said.sort_unstable();
             line.starts_with("graph") && said == expected
@@ -128,7 +128,9 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(TIME_LIMIT, waits).await.unwrap_or_else(|_| panic!("never: {what}"));
+    tokio::time::timeout(TIME_LIMIT, waits)
+        .await
+        .unwrap_or_else(|_| panic!("timed out while waiting until {what}"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -138,7 +140,7 @@ async fn rakwire_and_raknet_exchange_their_connection_graphs() {
     let (mut a, mut b, c) = (Ours::start().await, Ours::start().await, Ours::start().await);
     a.dial(&original).await;
     b.dial(&original).await;
-    until("each of ours receives a report of the other", || {
+    until("both endpoints have a report of each other", || {
         a.has_report(original.guid, b.guid) && b.has_report(original.guid, a.guid)
     })
     .await;
@@ -149,11 +151,11 @@ async fn rakwire_and_raknet_exchange_their_connection_graphs() {
 
     a.meet(&mut b).await;
     original.knows(&[(a.guid, b.guid), (b.guid, a.guid)]).await;
-    // The original dials, and reports which of its neighbours it can reach.
+    // The C++ peer connects, and reports its own connections to the new peer.
     original.server.write_line(format_args!("dial {}", c.endpoint.local_addr()));
     let accepted = c.endpoint.accept().await.expect("a connection");
     assert_eq!(accepted.guid(), original.guid);
-    until("the third receives reports of both", || {
+    until("endpoint c has reports of a and b", || {
         c.has_report(original.guid, a.guid) && c.has_report(original.guid, b.guid)
     })
     .await;
@@ -161,7 +163,7 @@ async fn rakwire_and_raknet_exchange_their_connection_graphs() {
     a.part_from(b.guid).await;
     original.knows(&[]).await;
     b.part_from(original.guid).await;
-    until("those that stay receive a report of the one that left", || {
+    until("endpoints a and c have a report that b has left", || {
         [&a, &c].iter().all(|ours| !ours.has_report(original.guid, b.guid))
     })
     .await;
@@ -171,7 +173,8 @@ async fn rakwire_and_raknet_exchange_their_connection_graphs() {
     }
 }
 
-/// A peer connected to one of each kind stops sending: each of them notifies the other.
+/// A peer that is connected to a rakwire and a RakNet peer stops sending. Each of the two reports the loss to the
+/// other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rakwire_and_raknet_report_a_lost_peer_to_each_other() {
     const REMOTE_CONNECTION_LOST: u8 = 0x20;
@@ -182,13 +185,15 @@ async fn rakwire_and_raknet_report_a_lost_peer_to_each_other() {
     a.dial(&silent).await;
     original.server.write_line(format_args!("dial {}", silent.server.address));
     original.knows(&[(a.guid, silent.guid), (silent.guid, a.guid)]).await;
-    until("ours receives a report of the connection", || b.has_report(original.guid, silent.guid)).await;
+    until("endpoint b has a report of the connection", || b.has_report(original.guid, silent.guid)).await;
     let gone = silent.guid;
     drop(silent);
     let message = format!("received {REMOTE_CONNECTION_LOST} {}", a.guid.0);
-    original.prints("ours reports its silence", |line| line == message).await;
+    original
+        .prints("the C++ peer has received a report of the lost connection", |line| line == message)
+        .await;
     original.knows(&[]).await;
-    until("ours receives a report of its silence", || !b.has_report(original.guid, gone)).await;
+    until("endpoint b has a report of the lost connection", || !b.has_report(original.guid, gone)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -200,9 +205,9 @@ async fn rakwire_and_raknet_peers_agree_that_all_are_ready() {
     b.dial(&original).await;
     a.meet(&mut b).await;
     for ours in [&a, &b] {
-        ours.ready.with(|ready| ready.wait_for_all(START)).expect("room");
+        ours.ready.with(|ready| ready.wait_for_all(START)).expect("free capacity");
     }
-    // The original ignores messages about an event that is still unknown to it, so it sends a query later.
+    // The C++ peer ignores messages about an event that it does not know yet, and later queries the status.
     a.set(START, true);
     tokio::time::sleep(A_WHILE).await;
     original.server.write_line("wait 1");
@@ -211,7 +216,7 @@ async fn rakwire_and_raknet_peers_agree_that_all_are_ready() {
         let id = ours.connections.iter().find(|connection| connection.guid() == original.guid)?.id();
         ours.ready.with(|ready| ready.status_of(START, id))
     };
-    until("ours know that the original is ready", || {
+    until("both endpoints have received that the C++ peer is ready", || {
         [&a, &b].iter().all(|ours| of_original(ours) == Some(Status::Set))
     })
     .await;
@@ -219,14 +224,15 @@ async fn rakwire_and_raknet_peers_agree_that_all_are_ready() {
     assert_eq!(original.server.printed_lines().filter(|line| line.starts_with("event")).count(), 0);
 
     b.set(START, true);
-    until("ours are complete", || a.is_completed(START) && b.is_completed(START)).await;
-    original.prints("the original is complete", |line| line == "event 1 completed").await;
+    until("the event is complete at both endpoints", || a.is_completed(START) && b.is_completed(START)).await;
+    original.prints("the event is complete at the C++ peer", |line| line == "event 1 completed").await;
     b.set(START, false);
-    original.prints("one is not ready", |line| line == "event 1 open").await;
-    until("ours know too", || !a.is_completed(START)).await;
+    original.prints("the event is open again at the C++ peer", |line| line == "event 1 open").await;
+    until("the event is open again at endpoint a", || !a.is_completed(START)).await;
     b.set(START, true);
-    original.prints("complete again", |line| line == "event 1 completed").await;
-    until("ours are complete again", || a.is_completed(START) && b.is_completed(START)).await;
+    original.prints("the event is complete again at the C++ peer", |line| line == "event 1 completed").await;
+    until("the event is complete again at both endpoints", || a.is_completed(START) && b.is_completed(START))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -237,18 +243,22 @@ async fn a_forced_event_completes_at_rakwire_and_raknet() {
     let mut a = Ours::start().await;
     a.dial(&original).await;
     for event in [THEIRS, OURS] {
-        a.ready.with(|ready| ready.wait_for_all(event)).expect("room");
+        a.ready.with(|ready| ready.wait_for_all(event)).expect("free capacity");
         original.server.write_line(format_args!("wait {}", event.0));
     }
     original.server.write_line("force 2");
-    until("forced by the original", || a.is_completed(THEIRS)).await;
-    original.prints("and completed there", |line| line == "event 2 completed").await;
-    a.ready.with(|ready| ready.force(OURS)).expect("room");
+    until("endpoint a has completed the event that the C++ peer forced", || a.is_completed(THEIRS)).await;
+    original
+        .prints("the C++ peer has completed the event that it forced", |line| line == "event 2 completed")
+        .await;
+    a.ready.with(|ready| ready.force(OURS)).expect("free capacity");
     a.endpoint.wake();
-    original.prints("forced by ours", |line| line == "event -3 completed").await;
+    original
+        .prints("the C++ peer has completed the event of endpoint a", |line| line == "event -3 completed")
+        .await;
 }
 
-/// Registers the functions that the original calls on its own kind.
+/// Registers the functions and signals that the C++ peer calls.
 fn register(rpc4: &mut Rpc4<Noted, 6, 8, 256>) {
     rpc4.register_answered(
         "Add",
@@ -259,7 +269,7 @@ fn register(rpc4: &mut Rpc4<Noted, 6, 8, 256>) {
             answer.write(a.wrapping_add(b))
         },
     )
-    .expect("room");
+    .expect("free capacity");
     rpc4.register(
         "Note",
         |_, _| true,
@@ -268,8 +278,8 @@ fn register(rpc4: &mut Rpc4<Noted, 6, 8, 256>) {
             Ok(())
         },
     )
-    .expect("room");
-    rpc4.register("Closed", |_, _| false, |_, _, _| Ok(())).expect("room");
+    .expect("free capacity");
+    rpc4.register("Closed", |_, _| false, |_, _, _| Ok(())).expect("free capacity");
     rpc4.connect(
         "Hit",
         1,
@@ -279,7 +289,7 @@ fn register(rpc4: &mut Rpc4<Noted, 6, 8, 256>) {
             Ok(())
         },
     )
-    .expect("room");
+    .expect("free capacity");
     rpc4.connect(
         "Hit",
         2,
@@ -289,7 +299,7 @@ fn register(rpc4: &mut Rpc4<Noted, 6, 8, 256>) {
             Ok(())
         },
     )
-    .expect("room");
+    .expect("free capacity");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -299,19 +309,20 @@ async fn raknet_calls_and_signals_rakwire_by_rpc4() {
     ours.rpc4.with(register);
     ours.dial(&original).await;
     original.server.write_line("ask Add 40 2");
-    original.prints("the sum", |line| line == "answer 42").await;
-    // The original cannot parse the error that it itself sends in answer to a question, so it only calls unknown
-    // functions.
+    original.prints("the C++ peer prints the first sum", |line| line == "answer 42").await;
+    // For unknown functions only `call` is used: RakNet cannot parse its own error reply to a blocking call.
     for unknown in ["Subtract", "Closed", "Add"] {
         original.server.write_line(format_args!("call {unknown} 1"));
-        original.prints("it is unknown", |line| line == format!("unknown {unknown}")).await;
+        original
+            .prints("the C++ peer reports an unknown function", |line| line == format!("unknown {unknown}"))
+            .await;
     }
     original.server.write_line("call Note 7");
     original.server.write_line("signal Hit 9");
     original.server.write_line("signal Miss 9");
-    // It is answered after the others.
+    // The blocking call is answered after the earlier calls.
     original.server.write_line("ask Add 1 1");
-    original.prints("the other sum", |line| line == "answer 2").await;
+    original.prints("the C++ peer prints the second sum", |line| line == "answer 2").await;
     let noted = ours.rpc4.with(|rpc4| core::mem::take(&mut rpc4.context));
     assert_eq!(noted, [("Add", 40), ("Note", 7), ("first", 9), ("second", 9), ("Add", 1)]);
     let expected = CallStats { calls: 3, signals: 2, refused: 3, ..CallStats::default() };
@@ -333,10 +344,10 @@ async fn rakwire_calls_and_signals_raknet_by_rpc4() {
                     |bits: &mut BitStreamWriter<'_>| bits.write(40_u32).and_then(|()| bits.write(2_u32));
                 rpc4.call_answered(to, name, arguments, TIMEOUT)
             })
-            .expect("room");
+            .expect("free capacity");
         ours.endpoint.wake();
         let mut answer = None;
-        until("an answer", || {
+        until("an answer has arrived", || {
             answer = ours.rpc4.with(|rpc4| rpc4.poll_answer());
             answer.is_some()
         })
@@ -347,16 +358,16 @@ async fn rakwire_calls_and_signals_raknet_by_rpc4() {
     assert_eq!(outcomes, [Ok(vec![0, 0, 0, 42]), Err(unknown)], "Note answers nothing");
 
     ours.rpc4.with(|rpc4| {
-        rpc4.call(to, "Note", |bits| bits.write(7_u32), ordered).expect("room");
-        rpc4.signal(to, "Hit", |bits| bits.write(9_u32), ordered).expect("room");
-        rpc4.call(to, "Nothing", |bits| bits.write(1_u32), ordered).expect("room");
+        rpc4.call(to, "Note", |bits| bits.write(7_u32), ordered).expect("free capacity");
+        rpc4.signal(to, "Hit", |bits| bits.write(9_u32), ordered).expect("free capacity");
+        rpc4.call(to, "Nothing", |bits| bits.write(1_u32), ordered).expect("free capacity");
     });
     ours.endpoint.wake();
     for line in ["noted 7", "first 9", "second 9"] {
         original.prints(line, |printed| printed == line).await;
     }
     let mut unknown = None;
-    until("a function unknown to the original", || {
+    until("the C++ peer has reported an unknown function", || {
         unknown = ours.rpc4.with(|rpc4| rpc4.poll_unknown());
         unknown.is_some()
     })

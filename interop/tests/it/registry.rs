@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use crate::support::{Server, TIME_LIMIT, peer, run, text};
 
-/// The time limit for a peer that may never answer.
+/// The time limit for an echo of a peer that may never answer.
 const ECHO_TIME: Duration = Duration::from_secs(5);
 /// The time limit for a pong before the next ping.
 const PONG_TIME: Duration = Duration::from_millis(500);
 
-/// Starts a server of a library and connects our client to it, both with their usual options.
+/// Starts a server of a library and connects our client to it, both with their default options.
 async fn join(program: &str, library: &str) -> (Server, Endpoint, Result<Connection, ConnectError>) {
     let server = Server::start(program, &["--library", library]).expect("a foreign server");
     let mut client = Options::client().expect("entropy");
-    // Some report that they listen before they do.
+    // Some servers print `ready` before they listen, so an ICMP error must not fail the attempt.
     client.fail_on_unreachable = false;
     let client = Endpoint::bind("127.0.0.1:0", client).await.expect("a free port");
-    // The pong shows the version for the first attempt. Not all of them answer pings.
+    // Waits for a pong, which contains the protocol version for the first attempt. Not every server answers pings.
     let pong = async { while client.ping(server.address, PONG_TIME).await.is_err() {} };
     let _ = tokio::time::timeout(ECHO_TIME, pong).await;
     let connection = client.connect(server.address).await;
@@ -43,10 +43,10 @@ async fn echoes(connection: &Connection, count: u8, size: usize, window: u8) -> 
     count
 }
 
-/// Every server that echoes at all echoes small messages, and reports no error.
+/// Every server that can echo echoes small messages, and reports no error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_of_the_npm_registry_echo() {
-    // Prismarine reads the rest of a datagram as one message.
+    // Prismarine reads the rest of a datagram as a single message, so only one message may be in flight.
     for (library, window) in
         [("@serenityjs/raknet", 50), ("@jsprismarine/raknet", 1), ("jsp-raknet", 50), ("raknet-node", 50)]
     {
@@ -58,7 +58,7 @@ async fn servers_of_the_npm_registry_echo() {
     }
 }
 
-/// Messages in parts: none of the servers limits the number of parts up to these sizes.
+/// The messages are split. Up to these sizes, no server limits the number of parts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_of_the_registries_echo_large_messages() {
     for (program, library, size) in [
@@ -87,30 +87,31 @@ async fn serve(library: &'static str, sends: &'static [&'static str]) -> (Value,
     let address = server.local_addr().to_string();
     let client = tokio::task::spawn_blocking(move || {
         let arguments = ["client", &address, "--library", library, "--timeout", "60"];
-        run(&peer("npm"), &[&arguments, sends].concat()).expect("a verdict")
+        run(&peer("npm"), &[&arguments, sends].concat()).expect("the program starts")
     });
     let echo = async {
         while let Some(connection) = server.accept().await {
             while let Some(message) = connection.recv().await {
-                // The client may have left already.
+                // Fails if the client has already disconnected.
                 let _ = connection.send(&message.bytes, message.delivery).await;
             }
         }
     };
     let client = tokio::select! {
-        client = client => client.expect("no panic"),
+        client = client => client.expect("the task does not panic"),
         () = echo => unreachable!("the endpoint is open"),
     };
     let verdict = text(&client.stdout);
     (serde_json::from_str(verdict.lines().next().unwrap_or("null")).expect("JSON"), server.stats())
 }
 
-/// Clients without cookie support are admitted, since a server requires cookies only under load.
+/// Clients without cookie support can connect, because by default a server requires cookies only under load.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_the_npm_registry_connect_with_default_options() {
     for library in ["jsp-raknet", "raknet-node"] {
-        let (verdict, stats) =
-            tokio::time::timeout(TIME_LIMIT, serve(library, &[])).await.expect("an end in time");
+        let (verdict, stats) = tokio::time::timeout(TIME_LIMIT, serve(library, &[]))
+            .await
+            .expect("the exchange completes in time");
         assert_eq!(
             (&verdict["connected"], &verdict["echoed"]),
             (&true.into(), &10.into()),
@@ -124,19 +125,22 @@ async fn clients_of_the_npm_registry_connect_with_default_options() {
 async fn clients_of_the_npm_registry_accept_large_messages() {
     for library in ["jsp-raknet", "raknet-node"] {
         let large = &["--size", "1000000", "--count", "1"];
-        let (verdict, _) =
-            tokio::time::timeout(TIME_LIMIT, serve(library, large)).await.expect("an end in time");
+        let (verdict, _) = tokio::time::timeout(TIME_LIMIT, serve(library, large))
+            .await
+            .expect("the exchange completes in time");
         assert_eq!(verdict["echoed"], 1, "{library}: {verdict}");
     }
 }
 
-/// Clients read the whole pong of a server that claims to be Minecraft's, although the server accepts the original's
-/// version too.
+/// Minecraft clients read the whole pong if the advertisement begins with `MCPE;`, although the server also accepts
+/// RakNet's protocol version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn minecraft_clients_read_our_pongs() {
     let server =
         Endpoint::bind("127.0.0.1:0", Options::server(8).expect("entropy")).await.expect("a free port");
-    server.set_advertisement(b"MCPE;our game;800;1.21.80;0;10;1;sub;Survival;1;").expect("a short one");
+    server
+        .set_advertisement(b"MCPE;our game;800;1.21.80;0;10;1;sub;Survival;1;")
+        .expect("a short advertisement");
     for (program, library) in [("npm", "jsp-raknet"), ("npm", "raknet-node"), ("pypi", "pybedrock-net")] {
         let said = pinged_by(program, library, server.local_addr()).await;
         assert!(said.contains("our game"), "{library}: {said}");
@@ -145,13 +149,13 @@ async fn minecraft_clients_read_our_pongs() {
 
 async fn pinged_by(program: &'static str, library: &'static str, server: SocketAddr) -> String {
     let output = tokio::task::spawn_blocking(move || {
-        run(&peer(program), &["ping", &server.to_string(), "--library", library]).expect("an answer")
+        run(&peer(program), &["ping", &server.to_string(), "--library", library]).expect("the program starts")
     });
-    let output = output.await.expect("no panic");
+    let output = output.await.expect("the task does not panic");
     format!("{}{}", text(&output.stdout), text(&output.stderr))
 }
 
-/// rak-net echoes small messages; PieRakNet sends none, and reports the arrival of one.
+/// rak-net echoes small messages. PieRakNet sends no messages, but reports each received message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_of_pypi_accept_messages() {
     let (server, client, connection) = join("pypi", "rak-net").await;
@@ -161,7 +165,7 @@ async fn servers_of_pypi_accept_messages() {
     client.close().await;
 
     let (server, client, connection) = join("pypi", "PieRakNet").await;
-    let connection = connection.expect("its acceptance, although its ping has the same datagram number");
+    let connection = connection.expect("a connection, even though its ping has the same datagram number");
     connection.send(&[0xFE; 100], Delivery::RELIABLE_ORDERED).await.expect("an open connection");
     let arrived = std::iter::from_fn(|| server.next_line().ok()).find(|line| line == "message fe");
     assert!(arrived.is_some());

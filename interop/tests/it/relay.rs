@@ -1,4 +1,4 @@
-//! The relay's program in front of independent servers, and between programs of the distribution.
+//! The relay program in front of independent servers, and with Redis of the distribution.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::support::{self, Server, TIME_LIMIT, peer, run, text};
 struct Relay {
     child: Child,
     http: SocketAddr,
-    /// The address of the front, if there is one.
+    /// The UDP address of the front; `None` without a front.
     udp: Option<SocketAddr>,
 }
 
@@ -27,10 +27,10 @@ impl Relay {
             .stderr(Stdio::null())
             .spawn()
             .expect("the program starts");
-        let stdout = child.stdout.take().expect("its output");
+        let stdout = child.stdout.take().expect("a piped output");
         let mut lines = BufReader::new(stdout).lines();
         let mut address = |scheme: &str| {
-            let line = lines.next().expect("a line").expect("text");
+            let line = lines.next().expect("a line").expect("UTF-8");
             let address = line.strip_prefix("listening on ").and_then(|rest| rest.strip_prefix(scheme));
             address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("{line:?}"))
         };
@@ -46,26 +46,29 @@ impl Relay {
     }
 
     fn udp(&self) -> SocketAddr {
-        self.udp.expect("a front")
+        self.udp.expect("a relay started with a UDP address")
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The program may already have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs a foreign client and returns its verdict on the echoes.
+/// Runs a foreign client and returns its JSON verdict on the echoes.
 async fn foreign_client(name: &str, protocol: u8, address: SocketAddr) -> Value {
     let (program, protocol, address) = (peer(name), protocol.to_string(), address.to_string());
     let client = tokio::task::spawn_blocking(move || {
         let arguments = ["client", &address, "--protocol", &protocol, "--count", "100", "--size", "100"];
         run(&program, &arguments).expect("the program runs")
     });
-    let output = tokio::time::timeout(TIME_LIMIT, client).await.expect("an end in time").expect("no panic");
+    let output = tokio::time::timeout(TIME_LIMIT, client)
+        .await
+        .expect("the exchange completes in time")
+        .expect("the task does not panic");
     serde_json::from_str(&text(&output.stdout)).expect("a line of JSON")
 }
 
@@ -83,7 +86,7 @@ async fn our_client(protocol: u8, address: SocketAddr) {
     connection.disconnect().await;
 }
 
-/// The C++ server does not support cookies; the front adds them for its clients.
+/// The C++ server does not support cookies. The front performs the cookie exchange with the clients in its place.
 #[tokio::test]
 async fn clients_reach_foreign_servers_through_a_front() {
     for (server, protocol) in [("cpp", 6), ("cpp", 11), ("rust-raknet", 11)] {
@@ -97,7 +100,7 @@ async fn clients_reach_foreign_servers_through_a_front() {
     }
 }
 
-/// Our server, with its own cookies and without.
+/// Our server runs with and without its own cookies.
 #[tokio::test]
 async fn foreign_clients_reach_our_server_through_a_front() {
     for cookies in [CookiePolicy::Off, CookiePolicy::Required] {
@@ -109,7 +112,7 @@ async fn foreign_clients_reach_our_server_through_a_front() {
             while let Some(connection) = server.accept().await {
                 tokio::spawn(async move {
                     while let Some(message) = connection.recv().await {
-                        // It fails once the client has left.
+                        // Fails once the client has disconnected.
                         let _ = connection.send(&message.bytes, message.delivery).await;
                     }
                 });
@@ -123,18 +126,18 @@ async fn foreign_clients_reach_our_server_through_a_front() {
     }
 }
 
-/// A client with a wrong version is refused by the server itself.
+/// The front forwards a request with a wrong protocol version, so the refusal is the server's own.
 #[tokio::test]
 async fn a_wrong_version_is_refused_by_the_server() {
     let server = Server::start("cpp", &["--protocol", "6"]).expect("a foreign server");
     let relay = Relay::front(server.address);
     let found = foreign_client("cpp", 11, relay.udp()).await;
     assert_eq!(found["connected"], false, "{found}");
-    // No client ran into its time limit.
+    // A client with the right version still connects through the front.
     our_client(6, relay.udp()).await;
 }
 
-/// The front answers with the server's pong from its cache.
+/// The front answers pings from its cache of the server's pong.
 #[tokio::test]
 async fn the_front_answers_pings_for_a_foreign_server() {
     let server = Server::start("cpp", &[]).expect("a foreign server");
@@ -143,7 +146,7 @@ async fn the_front_answers_pings_for_a_foreign_server() {
         Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
     let direct = client.ping(server.address, TIME_LIMIT).await.expect("a pong of the server");
     let pong = loop {
-        // The relay queries the server at its start; a ping before that is not answered.
+        // The relay pings the server when it starts. Pings to the front before the server's pong are not answered.
         if let Ok(pong) = client.ping(relay.udp(), Duration::from_millis(200)).await {
             break pong;
         }
@@ -167,14 +170,14 @@ mod discovery {
         child: Child,
         folder: PathBuf,
         url: String,
-        /// The authority of its certificate, with TLS.
+        /// The file of its certificate authority; `None` without TLS.
         ca: Option<PathBuf>,
-        /// Reserves its port.
+        /// Reserves the port of the server.
         _port: Option<TcpSocket>,
     }
 
     impl Redis {
-        /// Starts it on a Unix socket.
+        /// Starts Redis on a Unix socket.
         fn on_socket(name: &str) -> Self {
             let folder = folder(name);
             let socket = folder.join("redis.sock");
@@ -183,7 +186,7 @@ mod discovery {
             Self { child, folder, url, ca: None, _port: None }.when(|| socket.exists())
         }
 
-        /// Starts it on a local port, with a separate database for game servers.
+        /// Starts Redis on a local port, with a separate database for game servers.
         fn on_port(name: &str) -> Self {
             let folder = folder(name);
             let (port, address) = free_port();
@@ -193,34 +196,34 @@ mod discovery {
                 .when(|| TcpStream::connect(address).is_ok())
         }
 
-        /// Starts it with TLS, a certificate for this machine and a password.
+        /// Starts Redis with TLS, a certificate for localhost and a password.
         fn with_tls(name: &str) -> Self {
             let folder = folder(name);
             let (port, address) = free_port();
             let pair = rcgen::KeyPair::generate().expect("a key");
-            let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+            let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a valid name");
             let certificate = params.self_signed(&pair).expect("a certificate").pem();
             let (certificate_file, key_file) = (folder.join("redis.pem"), folder.join("redis.key"));
-            std::fs::write(&certificate_file, certificate).expect("a file");
-            std::fs::write(&key_file, pair.serialize_pem()).expect("a file");
+            std::fs::write(&certificate_file, certificate).expect("the file is written");
+            std::fs::write(&key_file, pair.serialize_pem()).expect("the file is written");
             let (listen, file) = (address.port().to_string(), certificate_file.display().to_string());
             let tls =
                 ["--bind", "127.0.0.1", "--port", "0", "--tls-port", &listen, "--tls-auth-clients", "no"];
             let files = ["--tls-cert-file", &file, "--tls-ca-cert-file", &file, "--tls-key-file"];
-            let last = [key_file.to_str().expect("text"), "--requirepass", "snow"];
+            let last = [key_file.to_str().expect("UTF-8"), "--requirepass", "snow"];
             let child = spawn_redis(&folder, &[&tls[..], &files, &last].concat());
             let url = format!("rediss://:snow@localhost:{}/1", address.port());
             Self { child, folder, url, ca: Some(certificate_file), _port: Some(port) }
                 .when(|| TcpStream::connect(address).is_ok())
         }
 
-        /// Returns the option for the authority of its certificate.
+        /// Returns `option` with the file of the certificate authority; empty without TLS.
         fn trust(&self, option: &str) -> Vec<String> {
             let ca = self.ca.iter().map(|ca| ca.display().to_string());
             ca.flat_map(|ca| [option.to_owned(), ca]).collect()
         }
 
-        /// Waits until it listens.
+        /// Waits until `listens` returns true. Panics if Redis exits first.
         fn when(mut self, listens: impl Fn() -> bool) -> Self {
             eventually("redis listens", || {
                 assert!(matches!(self.child.try_wait(), Ok(None)), "redis has ended");
@@ -232,16 +235,16 @@ mod discovery {
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("rakwire-redis-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::create_dir_all(&folder).expect("the folder is created");
         folder
     }
 
     /// Reserves a local port, which no other program is assigned while the socket exists.
     fn free_port() -> (TcpSocket, SocketAddr) {
         let port = TcpSocket::new_v4().expect("a socket");
-        port.set_reuseaddr(true).expect("an option that there is");
+        port.set_reuseaddr(true).expect("a supported option");
         port.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
-        let address = port.local_addr().expect("its address");
+        let address = port.local_addr().expect("the local address");
         (port, address)
     }
 
@@ -258,14 +261,14 @@ mod discovery {
 
     impl Drop for Redis {
         fn drop(&mut self) {
-            // They may have exited already.
+            // The programs may already have exited.
             let _ = self.child.kill();
             let _ = self.child.wait();
             let _ = std::fs::remove_dir_all(&self.folder);
         }
     }
 
-    /// Starts a program that announces a server, which relays keep for this long after it has exited.
+    /// Starts a program that announces a server. Relays keep the server for `lifetime` after the program has exited.
     fn announce(redis: &Redis, name: &str, address: SocketAddr, lifetime: &str) -> Child {
         Command::new(support::program("rakwire-relay"))
             .args(["announce", "--redis", &redis.url, "--name", name, "--kind", "raknet"])
@@ -294,7 +297,7 @@ mod discovery {
     fn eventually(what: &str, mut is_done: impl FnMut() -> bool) {
         let start = std::time::Instant::now();
         while !is_done() {
-            assert!(start.elapsed() < TIME_LIMIT, "never: {what}");
+            assert!(start.elapsed() < TIME_LIMIT, "timed out while waiting until {what}");
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -316,18 +319,19 @@ mod discovery {
         assert_eq!(names(&relay), ["fixed"]);
         let mut polite = announce(&redis, "arena-1", server.address, "2s");
         let mut killed = announce(&redis, "arena-2", server.address, "2s");
-        eventually("both are listed and online", || {
+        eventually("both servers are listed and online", || {
             let servers = servers(&relay);
             servers.len() == 3 && servers.iter().filter(|server| server["online"] == true).count() == 2
         });
-        // One withdraws its announcement, the other one's expires.
+        // The first program withdraws its announcement when it is terminated. The announcement of the killed program
+        // expires.
         let status =
             Command::new("kill").args(["-TERM", &polite.id().to_string()]).status().expect("kill runs");
-        assert!(status.success() && polite.wait().expect("an end").success());
-        eventually("the first is gone", || names(&relay) == ["arena-2", "fixed"]);
+        assert!(status.success() && polite.wait().expect("the program exits").success());
+        eventually("the first server is no longer listed", || names(&relay) == ["arena-2", "fixed"]);
         killed.kill().expect("a running program");
-        killed.wait().expect("an end");
-        eventually("the second is gone", || names(&relay) == ["fixed"]);
+        killed.wait().expect("the program exits");
+        eventually("the second server is no longer listed", || names(&relay) == ["fixed"]);
     }
 
     #[test]
@@ -335,15 +339,16 @@ mod discovery {
         let redis = Redis::with_tls("tls");
         let relay = discovering(&redis);
         let mut announcing = announce(&redis, "arena-1", ([127, 0, 0, 1], 9).into(), "30s");
-        eventually("it is listed", || names(&relay) == ["arena-1", "fixed"]);
+        eventually("the server is listed", || names(&relay) == ["arena-1", "fixed"]);
         announcing.kill().expect("a running program");
-        announcing.wait().expect("an end");
+        announcing.wait().expect("the program exits");
     }
 
-    /// Plays a page: a WebSocket carries the datagrams that the client sends to this address to the target.
+    /// Simulates a page. Returns a UDP address whose datagrams are forwarded to the target through a WebSocket to the
+    /// relay.
     async fn page(relay: &Relay, target: &str) -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
-        let address = socket.local_addr().expect("its address");
+        let address = socket.local_addr().expect("the local address");
         let url = format!("ws://{}/ws?target={target}", relay.http);
         let (mut web, _) = connect_async(url).await.expect("a WebSocket");
         tokio::spawn(async move {
@@ -375,10 +380,10 @@ mod discovery {
             let server = Server::start("cpp", &["--protocol", "11"]).expect("a foreign server");
             let relay = discovering(&redis);
             let mut announcing = announce(&redis, "arena-1", server.address, "30s");
-            eventually("it is listed", || names(&relay) == ["arena-1", "fixed"]);
+            eventually("the server is listed", || names(&relay) == ["arena-1", "fixed"]);
             our_client(11, page(&relay, "arena-1").await).await;
             announcing.kill().expect("a running program");
-            announcing.wait().expect("an end");
+            announcing.wait().expect("the program exits");
         }
     }
 }

@@ -35,11 +35,11 @@ async fn echo(with_identity: bool) {
     let echoing = tokio::spawn(async move {
         let connection = server.accept().await.expect("an open endpoint");
         while let Some(message) = connection.recv().await {
-            // The client may have left already; its verdict decides.
+            // Fails if the client has already disconnected; only the client's verdict counts.
             let _ = connection.send(&message.bytes, message.delivery).await;
         }
     });
-    let output = program.await.expect("no panic").expect("the program starts");
+    let output = program.await.expect("the task does not panic").expect("the program starts");
     echoing.abort();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let epoch = u8::from(with_identity);

@@ -1,4 +1,4 @@
-//! Every pairing with the C++ RakNet in docs/secure.md, with and without the original's own security.
+//! Every pairing with the C++ RakNet that docs/secure.md lists, with and without RakNet's own security.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use crate::support::{Server, TIME_LIMIT, peer, run, text};
 
-/// The program without security, and the one with its own security.
+/// The C++ peer without security.
 const PLAIN: &str = "cpp";
+/// The C++ peer with RakNet's own security.
 const SECURE: &str = "cpp-secure";
-/// The outcome of a client.
+/// The outcomes of a client.
 const CONNECTED: &str = "connected";
 const REFUSED: &str = "connection attempt failed";
 const OTHER_KEY: &str = "another public key";
@@ -31,7 +32,7 @@ enum Ours {
     PlainWithoutCookies,
     Secure,
     Required,
-    /// It requires connect tokens, while secure connections are otherwise optional.
+    /// Connect tokens are required, although `requires_security` is not set.
     Tokens,
 }
 
@@ -55,25 +56,26 @@ async fn serve(ours: Ours) -> Endpoint {
     Endpoint::bind("127.0.0.1:0", options).await.expect("a free port")
 }
 
-/// Echoes messages, and counts the connections, none of which may be sealed.
+/// Echoes messages, and returns the number of connections, of which none may be encrypted.
 async fn echo(server: &Endpoint) -> usize {
     let mut connections = 0;
     while let Some(connection) = server.accept().await {
         connections += 1;
         assert!(connection.secure_peer().is_none());
         while let Some(message) = connection.recv().await {
-            // The client may have left already; its verdict decides.
+            // Fails if the client has already disconnected; only the client's verdict counts.
             let _ = connection.send(&message.bytes, message.delivery).await;
         }
     }
     connections
 }
 
-/// Returns the verdict of a C++ client: that it exchanged messages, or why it is not connected.
+/// Returns the verdict of a C++ client: [`CONNECTED`] if it exchanged messages, otherwise its error.
 async fn verdict_at(server: &Endpoint, name: &'static str, security: &'static [&'static str]) -> String {
     let address = server.local_addr().to_string();
     let run = move || run(&peer(name), &[&["client", &address], &PATIENT[..], security].concat());
-    let output = tokio::task::spawn_blocking(run).await.expect("no panic").expect("the program starts");
+    let output =
+        tokio::task::spawn_blocking(run).await.expect("the task does not panic").expect("the program starts");
     let verdict: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
     match verdict["error"].as_str() {
         Some(error) => error.to_owned(),
@@ -132,7 +134,7 @@ async fn only_plain_raknet_clients_connect_to_a_server_that_offers_security() {
     .await;
 }
 
-/// A client with security built in expects a key where a flag is set only for a cookie.
+/// A client with RakNet's security expects a key in reply 1, where our server sets the flag only for a cookie.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_plain_raknet_clients_connect_to_a_server_without_security() {
     clients_at(
@@ -198,9 +200,9 @@ async fn rakwire_clients_are_refused_by_servers_with_raknets_own_security() {
     dial(SECURE, &["--secure", "7"], required, ConnectFailure::PublicKeyMismatch).await;
 }
 
-/// Two peers with the original's own security do connect, so the failures above are caused by the pairing.
+/// Two peers with RakNet's own security connect to each other, so the failures above are caused by the pairing.
 #[test]
-fn raknets_own_security_connects_raknet_peers() {
+fn a_raknet_client_with_the_right_key_connects_to_a_raknet_server() {
     let server = Server::start(SECURE, &["--secure", "7"]).expect("a C++ server");
     let address = server.address.to_string();
     for (name, security, expected) in [

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-/// Longer than any program here takes on the slowest machine.
+/// The time limit for every program, longer than it takes on the slowest machine.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// Returns the program around a foreign RakNet, as built by `setup.sh`.
@@ -26,10 +26,10 @@ pub(crate) fn rakwire() -> PathBuf {
     program("rakwire")
 }
 
-/// Returns a program of this repository, which cargo puts next to the folder of the tests.
+/// Returns a program of this repository, which cargo builds next to the folder of the test binaries.
 pub(crate) fn program(name: &str) -> PathBuf {
     let test = env::current_exe().expect("a running program");
-    let folder = test.ancestors().nth(2).expect("a folder of all that is built");
+    let folder = test.ancestors().nth(2).expect("the target folder of Cargo");
     let program = folder.join(format!("{name}{EXE_SUFFIX}"));
     assert!(program.is_file(), "{} is missing: run `cargo build --workspace --bins`", program.display());
     program
@@ -38,7 +38,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
 /// A foreign server that runs until it is dropped.
 pub(crate) struct Server {
     child: Child,
-    // The programs end when their standard input does.
+    // Kept open, because the programs exit when their standard input closes.
     stdin: ChildStdin,
     lines: Receiver<String>,
     pub(crate) address: SocketAddr,
@@ -52,7 +52,7 @@ impl Server {
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Their errors are not read, and a full pipe would block them.
+            // Discarded, because this pipe is not read and a full pipe would block the program.
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| error.to_string())?;
@@ -68,7 +68,7 @@ impl Server {
 
     /// Writes a line to the program.
     pub(crate) fn write_line(&mut self, line: impl Display) {
-        writeln!(self.stdin, "{line}").expect("the program reads");
+        writeln!(self.stdin, "{line}").expect("the program reads its input");
     }
 
     /// Waits for the next line that the program prints.
@@ -76,7 +76,7 @@ impl Server {
         self.lines.recv_timeout(TIME_LIMIT).map_err(|error| error.to_string())
     }
 
-    /// Returns the lines that it has printed and that have not been read.
+    /// Returns the lines that the program has printed and that were not read yet.
     pub(crate) fn printed_lines(&self) -> impl Iterator<Item = String> {
         self.lines.try_iter()
     }
@@ -97,13 +97,13 @@ fn lines_of(stdout: ChildStdout) -> Receiver<String> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The program may already have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs a program to its end.
+/// Runs a program until it exits, and returns its output.
 pub(crate) fn run(program: &Path, arguments: &[&str]) -> Result<Output, String> {
     Command::new(program).args(arguments).stdin(Stdio::null()).output().map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! TCP connections with the original's `PacketizedTCP` and `TCPInterface`, opened by either side.
+//! TCP connections with RakNet's `PacketizedTCP` and `TCPInterface`, opened by either side.
 
 use rakwire_extras::tcp::{DisconnectReason, Endpoint, Framing, Options};
 use rakwire_native::Delivery;
@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use crate::support::{Server, TIME_LIMIT, peer, run, text};
 
-/// The program around both classes.
+/// The program around RakNet's `PacketizedTCP` and `TCPInterface`.
 const PEER: &str = "cpp-tcp";
-/// The number of messages of each length: short ones, one that reports progress, one as long as the original's buffer.
+/// The number and length of messages: short ones, long ones for which RakNet reports progress, and messages as long as
+/// RakNet's buffer.
 const TRAFFIC: [(usize, usize); 4] = [(200, 1), (200, 300), (60, 8_096), (4, 200_000)];
 
 fn options(framing: Framing, max_incoming: usize) -> Options {
@@ -28,22 +29,22 @@ fn message(number: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| (31 * number + 7 * i + 13 * (i >> 8)) as u8).collect()
 }
 
-/// Connects our peer to the original, which echoes.
+/// Connects our peer to the C++ peer, which echoes.
 async fn we_connect(framing: Framing) {
-    let server = Server::start(PEER, arguments(framing)).expect("it starts");
-    let client = Endpoint::bind("127.0.0.1:0", options(framing, 0)).await.expect("an address");
+    let server = Server::start(PEER, arguments(framing)).expect("the server starts");
+    let client = Endpoint::bind("127.0.0.1:0", options(framing, 0)).await.expect("a free port");
     for (count, len) in TRAFFIC {
-        let connection = client.connect(server.address).await.expect("open");
+        let connection = client.connect(server.address).await.expect("an open connection");
         let send = async {
             for number in 0..count {
                 let sent = connection.send(&message(number, len), Delivery::RELIABLE_ORDERED).await;
-                sent.expect("open");
+                sent.expect("an open connection");
             }
         };
         let receive = async {
             let mut received = Vec::new();
             while received.len() < count * len {
-                let echo = connection.recv().await.expect("open").bytes;
+                let echo = connection.recv().await.expect("an open connection").bytes;
                 if framing == Framing::Packets {
                     assert_eq!(echo.len(), len);
                 }
@@ -52,7 +53,7 @@ async fn we_connect(framing: Framing) {
             received
         };
         let pass = async { tokio::join!(send, receive).1 };
-        let received = tokio::time::timeout(TIME_LIMIT, pass).await.expect("it echoes");
+        let received = tokio::time::timeout(TIME_LIMIT, pass).await.expect("all messages are echoed in time");
         let expected: Vec<u8> = (0..count).flat_map(|number| message(number, len)).collect();
         assert!(received == expected, "{count} messages of {len} bytes");
         connection.disconnect().await;
@@ -60,7 +61,7 @@ async fn we_connect(framing: Framing) {
     }
 }
 
-/// Connects the original to our peer, and checks its verdict on the echoes.
+/// Connects the C++ peer to our peer, and checks its verdict on the echoes.
 async fn it_connects(framing: Framing) {
     let server = Endpoint::bind("127.0.0.1:0", options(framing, 4)).await.expect("a free port");
     let address = server.local_addr().to_string();
@@ -71,15 +72,15 @@ async fn it_connects(framing: Framing) {
             run(&peer(PEER), &[&fixed, arguments(framing)].concat())
         });
         let echo = async {
-            let connection = server.accept().await.expect("open");
+            let connection = server.accept().await.expect("an open connection");
             while let Some(message) = connection.recv().await {
-                // The client may have left already; its verdict decides.
+                // Fails if the client has already disconnected; only the client's verdict counts.
                 let _ = connection.send(&message.bytes, message.delivery).await;
             }
         };
         let both = async { tokio::join!(client, echo).0 };
-        let output = tokio::time::timeout(TIME_LIMIT, both).await.expect("it ends");
-        let output = output.expect("no panic").expect("the program starts");
+        let output = tokio::time::timeout(TIME_LIMIT, both).await.expect("the client exits in time");
+        let output = output.expect("the task does not panic").expect("the program starts");
         let verdict: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
         assert!(output.status.success(), "{verdict} {}", text(&output.stderr));
     }

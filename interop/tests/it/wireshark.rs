@@ -1,4 +1,4 @@
-//! Wireshark's RakNet dissector on our captures.
+//! Wireshark's RakNet dissector decodes our captures.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::support::{TIME_LIMIT, rakwire, run, text};
 
 /// Returns Wireshark's protocol and summary of each datagram of a capture.
 fn read(capture: &Path, server: SocketAddr) -> Vec<(String, String)> {
-    // Wireshark does not recognise a port assigned by the system as RakNet by itself.
+    // Wireshark recognises RakNet only at its default port, and the system assigned another one.
     read_with(capture, &["-d", &format!("udp.port=={},raknet", server.port())], "_ws.col.Info")
 }
 
@@ -34,15 +34,15 @@ fn read_with(capture: &Path, options: &[&str], field: &str) -> Vec<(String, Stri
         .collect()
 }
 
-/// Sends a long message, receives its echo, and leaves a capture.
+/// Sends a long message, receives its echo, and writes a capture. Returns the address of the server.
 async fn record(capture: &Path) -> SocketAddr {
     let mut options = Options::server(1).expect("entropy");
     options.config.cookies = CookiePolicy::Off;
     let server = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
-    server.set_password(b"snow").expect("a short one");
+    server.set_password(b"snow").expect("a short text");
     let address = server.local_addr();
     let to = address.to_string();
-    let capture = capture.to_str().expect("a path of text").to_owned();
+    let capture = capture.to_str().expect("a path in UTF-8").to_owned();
     let client = tokio::task::spawn_blocking(move || {
         let arguments = ["send", &to, "--protocol", "11", "--password", "snow", "--size", "20000"];
         run(&rakwire(), &[&arguments[..], &["--pcap", &capture]].concat()).expect("the program runs")
@@ -51,17 +51,18 @@ async fn record(capture: &Path) -> SocketAddr {
     while let Some(message) = connection.recv().await {
         connection.send(&message.bytes, message.delivery).await.expect("an open connection");
     }
-    let sent = client.await.expect("no panic");
+    let sent = client.await.expect("the task does not panic");
     assert!(sent.status.success(), "{}", text(&sent.stderr));
     address
 }
 
-/// The dissector mistakes the cookie flag for the original's encryption, and expects a password in a request.
-/// Without cookies and with a password it decodes everything.
+/// The dissector mistakes the cookie flag for RakNet's own encryption, and expects a password in a request. Without
+/// cookies and with a password it decodes everything.
 #[tokio::test]
 async fn wireshark_decodes_our_captures() {
     let capture = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wireshark.pcap");
-    let server = tokio::time::timeout(TIME_LIMIT, record(&capture)).await.expect("an end in time");
+    let server =
+        tokio::time::timeout(TIME_LIMIT, record(&capture)).await.expect("the recording completes in time");
     let datagrams = read(&capture, server);
     for (protocol, info) in &datagrams {
         assert_eq!(protocol, "RakNet", "{info}");
@@ -81,11 +82,11 @@ async fn wireshark_decodes_our_captures() {
         assert!(infos.any(|info| info.contains(expected)), "{expected}: {datagrams:?}");
     }
     let whole = datagrams.iter().filter(|(_, info)| info.contains("Message fragment 14/14; Reassembled"));
-    // A fragment is resent if its acknowledgement is late.
+    // There may be more parts, because a part is resent if its acknowledgement is late.
     assert!(whole.count() >= 2, "the message and its echo: {datagrams:?}");
 }
 
-/// `rakwire echo` with a capture of all its datagrams.
+/// A running `rakwire echo` that captures all its datagrams.
 struct Recorder {
     child: Child,
     address: SocketAddr,
@@ -109,20 +110,21 @@ impl Recorder {
             .spawn()
             .expect("the program starts");
         let mut line = String::new();
-        let stdout = child.stdout.as_mut().expect("an output");
+        let stdout = child.stdout.as_mut().expect("a piped output");
         BufReader::new(stdout).read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("listening on ").expect("its address");
+        let address = line.trim().strip_prefix("listening on ").expect("a line with the address");
         let address = address.parse().expect("an address");
         Self { child, address, capture }
     }
 
-    /// Runs a command of `rakwire` against it; commands that are refused must fail.
+    /// Runs a command of `rakwire` against the server. Its exit status is ignored, because some commands are meant to
+    /// be refused.
     fn visit(&self, command: &str, arguments: &[&str]) {
         let address = self.address.to_string();
         run(&rakwire(), &[&[command, &address], arguments].concat()).expect("the program runs");
     }
 
-    /// Sends messages with a password, because the dissector considers a request without one malformed.
+    /// Sends messages with a password, because the dissector reports a request without a password as malformed.
     fn send(&self, arguments: &[&str]) {
         self.visit("send", &[&["--protocol", "11", "--password", "snow"], arguments].concat());
     }
@@ -130,8 +132,8 @@ impl Recorder {
     /// Stops the program, which completes the capture.
     fn end(&mut self) {
         let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
-        assert!(killed.expect("kill of the system").success());
-        self.child.wait().expect("the program ends");
+        assert!(killed.expect("`kill` starts").success());
+        self.child.wait().expect("the program exits");
     }
 
     fn read(mut self) -> Vec<(String, String)> {
@@ -140,7 +142,7 @@ impl Recorder {
     }
 }
 
-/// Pings, refusals, every reliability, parts, acknowledgements and reports of losses.
+/// The capture contains pings, refusals, every reliability, split messages, ACKs and NAKs.
 #[tokio::test]
 async fn wireshark_decodes_every_kind_of_datagram() {
     let one = Recorder::start("wireshark-kinds.pcap", &["--advertise", "MCPE;a game;800;1.21.80;0;10;"]);
@@ -159,7 +161,7 @@ async fn wireshark_decodes_every_kind_of_datagram() {
         Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
     let options =
         ConnectOptions { protocol_version: Some(11), password: b"snow", ..ConnectOptions::default() };
-    let _open = guest.connect_with(full.address, &options).await.expect("a place");
+    let _open = guest.connect_with(full.address, &options).await.expect("a free slot");
     full.send(&["hello"]);
     guest.close().await;
     let banning = Recorder::start("wireshark-banned.pcap", &["--ban", "127.0.0.1"]);
@@ -176,7 +178,7 @@ async fn wireshark_decodes_every_kind_of_datagram() {
         "Incompatible Protocol Version",
         "No Free Incoming Connections",
         "Connection Banned",
-        // It has no names for an invalid password and for a disconnection inside a connection.
+        // Wireshark has no names for the ids of an invalid password and of a disconnection within a connection.
         "Unknown message ID: 0x18",
         "Unknown message ID: 0x15",
         "Connected Ping",
@@ -189,8 +191,8 @@ async fn wireshark_decodes_every_kind_of_datagram() {
     }
 }
 
-/// Checks the dissector's names for a connection with cookies or a secure one, and that it considers everything after
-/// the handshake encrypted.
+/// Checks the dissector's names for the handshake of a connection with cookies or a secure connection, and that it
+/// reports every later datagram as encrypted.
 fn named(recorder: Recorder, reply_1: &str) {
     let datagrams = recorder.read();
     assert!(datagrams.iter().all(|(protocol, _)| protocol == "RakNet"), "{datagrams:#?}");
@@ -199,12 +201,12 @@ fn named(recorder: Recorder, reply_1: &str) {
     let named =
         ["Open Connection Request 1", reply_1, "Open Connection Request 2", "Open Connection Reply 2"];
     assert_eq!(handshake, named);
-    // After the first one, which ended the handshake.
+    // The datagrams after the first one, which ended the handshake.
     assert!(infos.clone().count() > 4 && infos.all(|info| info == "Encrypted message"), "{datagrams:#?}");
 }
 
-/// The dissector supports only the encryption of the original: with that flag it expects a key in reply 1, and
-/// encrypted datagrams.
+/// The dissector supports only RakNet's own encryption. If its flag is set, it expects a key in reply 1, and encrypted
+/// datagrams.
 #[test]
 fn wireshark_names_the_handshake_with_cookies() {
     let cookies = ["--protocol", "11", "--password", "snow", "--cookies-under-load", "0"];
@@ -213,13 +215,14 @@ fn wireshark_names_the_handshake_with_cookies() {
     named(recorder, "Open Connection Reply 1[Malformed Packet]");
 }
 
-/// Their reply 1 has a key as long as the original's, and everything after the handshake is encrypted.
+/// The reply 1 of a secure connection has a key as long as RakNet's own, and every datagram after the handshake is
+/// encrypted.
 #[test]
 fn wireshark_names_the_handshake_of_secure_connections() {
     let key = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wireshark.key");
-    // A file left from another run would not be replaced.
+    // `keygen` does not replace a file left by an earlier run.
     let _ = std::fs::remove_file(&key);
-    let key = key.to_str().expect("a path of text");
+    let key = key.to_str().expect("a path in UTF-8");
     let made = run(&rakwire(), &["keygen", key]).expect("a key");
     let public = text(&made.stdout).lines().next().expect("a public key").to_owned();
     let secure = ["--protocol", "11", "--password", "snow", "--secure", key];
@@ -233,8 +236,8 @@ async fn wireshark_decodes_out_of_band_messages() {
     let recorder = Recorder::start("wireshark-out-of-band.pcap", &[]);
     let client =
         Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
-    client.send_out_of_band(recorder.address, b"free?").await.expect("a short one");
-    // It has arrived once a later ping is answered.
+    client.send_out_of_band(recorder.address, b"free?").await.expect("a short text");
+    // The message has arrived once a later ping is answered.
     client.ping(recorder.address, TIME_LIMIT).await.expect("a pong");
     let datagrams = recorder.read();
     let first = datagrams.first().expect("a datagram");
@@ -242,18 +245,18 @@ async fn wireshark_decodes_out_of_band_messages() {
     client.close().await;
 }
 
-/// The dissector does not support the Game Protocol; it checks the UDP lengths and checksums.
+/// The dissector does not support the Game Protocol, so only UDP lengths and checksums are checked.
 #[test]
 fn wireshark_reads_udp_around_the_game_protocol() {
     let mut recorder = Recorder::start_with("wireshark-game-protocol.pcap", &["--protocol", "game"]);
     recorder.visit("send", &["--protocol", "game", "--size", "2000"]);
     recorder.end();
-    // Salts are random, and the dissector's heuristics take a few for RTP or RTCP.
+    // Salts are random, and Wireshark's heuristics mistake a few of them for RTP or RTCP.
     let without_guesses = format!("udp.port=={},data", recorder.address.port());
     let check = ["-d", &without_guesses, "-o", "udp.check_checksum:TRUE"];
     let checksums = read_with(&recorder.capture, &check, "udp.checksum.status");
     let lengths = read_with(&recorder.capture, &check, "udp.length");
     assert!(checksums.iter().all(|(protocol, status)| protocol == "UDP" && status == "1"), "{checksums:?}");
-    // Salt, pepper and seasoning, each after a UDP header.
+    // The handshake: salt, pepper and seasoning, each of four bytes after a UDP header of eight.
     assert!(lengths.len() > 8 && lengths.iter().take(3).all(|(_, length)| length == "12"), "{lengths:?}");
 }

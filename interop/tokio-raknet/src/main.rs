@@ -12,7 +12,7 @@ struct Stream(RaknetStream);
 
 impl Stream {
     async fn send_bytes(&self, message: Bytes) -> Result<(), String> {
-        // Reliable and ordered, on channel 0.
+        // A `Message` is sent reliable-ordered on channel 0.
         self.0.send(Message::new(message)).await.map_err(|error| format!("{error:?}"))
     }
 }

@@ -7,12 +7,12 @@ use rakwire::game_protocol::{Carrier, GameProtocol};
 
 use super::{Client, Dialling, Memory, OutOfMemory, SERVER};
 
-/// The time limit of one attempt to connect. The next one needs another WebSocket, for which the relay uses another
-/// port, because an original server ignores repeated requests from the same one.
+/// The time limit of one connection attempt. The next attempt needs a new WebSocket, for which the relay uses another
+/// port: a server of the Game Protocol ignores repeated requests from the same port.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
 
 impl<H: Hook<GameProtocol>> Client<GameProtocol, H> {
-    /// Creates a client that is not connected. The seed must be random.
+    /// Creates a client that is not connected. `entropy` must be random.
     pub(crate) fn game_protocol(
         entropy: [u8; 32],
         memory: Memory,
@@ -29,7 +29,7 @@ impl<H: Hook<GameProtocol>> Client<GameProtocol, H> {
         Self::new(memory, config, Dialling::default(), |peer, now, _| peer.connect(now, SERVER), hook)
     }
 
-    /// Sets the carrier of datagrams from now on.
+    /// Sets the carrier of the following datagrams.
     pub(crate) fn set_carrier(&mut self, carrier: Carrier) {
         self.hooked.peer.set_carrier(carrier);
     }

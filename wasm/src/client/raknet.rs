@@ -23,7 +23,7 @@ pub(crate) struct RakNetSettings<'p> {
     pub(crate) password: &'p [u8],
     pub(crate) memory: Memory,
     pub(crate) timeout: Option<Duration>,
-    /// Bits per second.
+    /// The maximum sending rate in bits per second.
     pub(crate) outgoing_limit: Option<u64>,
     /// The expected server, if it is already known, and the parameters of the handshake.
     #[cfg(any(feature = "secure", feature = "npm-secure"))]
@@ -34,7 +34,7 @@ pub(crate) struct RakNetSettings<'p> {
 }
 
 impl<H: Hook<RakNet>> Client<RakNet, H> {
-    /// Creates a client that is not connected. The seed must be random.
+    /// Creates a client that is not connected. `entropy` must be random.
     pub(crate) fn raknet(
         entropy: [u8; 32],
         settings: RakNetSettings<'_>,
@@ -100,7 +100,7 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
         self.hooked.peer.secure_peer(self.id?)
     }
 
-    /// Sets the carrier of datagrams from now on.
+    /// Sets the carrier of the following datagrams.
     pub(crate) fn set_carrier(&mut self, carrier: Carrier) {
         self.hooked.peer.set_carrier(carrier);
     }

@@ -8,7 +8,7 @@ use core::net::{IpAddr, SocketAddr};
 const HEADER: usize = 16;
 /// The offset of the length of the bytes, the last of the numbers.
 const LENGTH: usize = 12;
-/// A buffer that grew beyond this size is shrunk again.
+/// The size in bytes above which the buffer is freed when a smaller one suffices.
 const KEPT: usize = 64 * 1024;
 
 /// Four numbers and bytes at an address that is passed to JavaScript.

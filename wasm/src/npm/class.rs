@@ -2,8 +2,8 @@
 
 /// Defines the methods that both classes share, because `wasm_bindgen` does not support generic classes.
 ///
-/// A method that returns an address returns that of a record: four 32-bit numbers, the last of which is the length of
-/// the bytes that follow. It is valid until the next call; 0 means that there is none.
+/// Methods that return an address return the address of a record, or 0 if there is no record. A record consists of four
+/// 32-bit numbers and bytes; the last number is the length of the bytes. It is valid until the next call.
 macro_rules! class {
     ($class:ident, $protocol:ty) => {
         #[wasm_bindgen]
@@ -34,7 +34,7 @@ macro_rules! class {
                 self.client.handle_timeout(instant(now));
             }
 
-            /// Closes the connection once reliable messages sent before have arrived.
+            /// Closes the connection once the reliable messages sent earlier are acknowledged.
             pub fn disconnect(&mut self, now: f64) {
                 self.client.disconnect(instant(now));
             }
@@ -73,9 +73,14 @@ macro_rules! class {
                 self.client.is_over()
             }
 
-            /// Queues the message in the buffer for sending. The delivery consists of the reliability in three bits, 0
-            /// to 4 as on the wire or 5 to 7 with a receipt; the priority in two, 0 is first; and the channel. Returns
-            /// 0, the number of its receipt plus 1, or -1 minus the number of an error.
+            /// Queues the message in the buffer for sending. The delivery consists, from the lowest bit, of:
+            ///
+            /// - the reliability in three bits: 0 to 4 as on the wire, or 5 to 7 with a receipt;
+            /// - the priority in two bits; 0 is the highest;
+            /// - the channel.
+            ///
+            /// Returns the number of the message's receipt plus 1, 0 without a receipt, or -1 minus the number of an
+            /// error.
             pub fn send(&mut self, length: u32, delivery: u32, now: f64) -> f64 {
                 let Some(delivery) = <$protocol>::delivery(delivery) else {
                     return sent::<u32>(Err(INVALID_DELIVERY));
@@ -94,8 +99,8 @@ macro_rules! class {
                 }
             }
 
-            /// Returns the address of the counters, as 64-bit numbers: those of the connection, the bytes sent and
-            /// received, and the number of drops for each reason.
+            /// Returns the address of the counters as 64-bit numbers: the statistics of the connection, the bytes sent
+            /// and received, and the number of drops for each reason.
             pub fn stats(&mut self) -> *const u8 {
                 let longest = count(self.client.max_message_len().unwrap_or(0) as u64);
                 let (connection, peer) = self.client.stats();

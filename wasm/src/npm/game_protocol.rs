@@ -33,7 +33,7 @@ pub struct GameProtocolPeer {
 
 #[wasm_bindgen]
 impl GameProtocolPeer {
-    /// Creates a peer that is not connected, from 256 random bits; none if there is not enough memory. 0 is a
+    /// Creates a peer that is not connected, from 256 random bits; `None` if there is not enough memory. 0 selects a
     /// default: 4,096 blocks of 512 bytes, and a timeout of 15 s.
     pub fn create(
         a: u64,
@@ -49,7 +49,7 @@ impl GameProtocolPeer {
         Some(Self { client, buffer: Buffer::new() })
     }
 
-    /// Sets the carrier of datagrams from now on: a stream, or one that loses datagrams.
+    /// Sets the carrier of the following datagrams: a stream, or a carrier that can lose datagrams.
     #[wasm_bindgen(js_name = setCarrier)]
     pub fn set_carrier(&mut self, is_stream: bool) {
         self.client.set_carrier(if is_stream { Carrier::Stream } else { Carrier::Datagrams });

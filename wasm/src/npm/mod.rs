@@ -1,5 +1,5 @@
-//! The interface for JavaScript: a class for each protocol. It exchanges numbers and bytes instead of objects, which
-//! need no conversion. Reasons are numbers; their codes and texts are in `texts/`.
+//! The interface for JavaScript: a class for each protocol. Each class exchanges only numbers and bytes with
+//! JavaScript, because objects would need conversion code. Reasons are numbers; their codes and texts are in `texts/`.
 
 mod buffer;
 mod class;

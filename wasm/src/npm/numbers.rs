@@ -9,10 +9,10 @@ use crate::client::Memory;
 
 /// The number of statistics of a connection, in the order of the names in `ts/rust.ts`.
 pub(super) const MEASURES: usize = 18;
-/// An unknown value, or one that the protocol does not measure.
+/// The value of a statistic that is unknown or that the protocol does not measure.
 pub(super) const UNKNOWN: f64 = f64::NAN;
 
-/// The texts of a protocol. The connect failures and the drop reasons are its own.
+/// Returns the texts of a protocol. Only the connect failures and the drop reasons depend on the protocol.
 macro_rules! texts {
     ($protocol:literal) => {
         concat!(
@@ -35,14 +35,13 @@ pub(super) trait Numbers: Protocol {
     /// drop reasons. A line is a code and its text, in which `{}` is a number.
     const TEXTS: &'static str;
 
-    /// Returns the number of a connect failure, and a parameter of it.
+    /// Returns the number of a connect failure, and the parameter of its text.
     fn failure(reason: Self::ConnectFailure) -> (u32, u32);
     /// Returns the number of a disconnect reason.
     fn end(reason: Self::DisconnectReason) -> u32;
     /// Returns the numbers of a reliability and a channel.
     fn delivery_numbers(delivery: Self::Delivery) -> (u32, u32);
-    /// Decodes a delivery: the reliability in three bits, 0 to 4 as on the wire or 5 to 7 with a receipt; the priority
-    /// in two, 0 is first; and the channel.
+    /// Decodes a delivery, as described for `send` in `class.rs`.
     fn delivery(number: u32) -> Option<Self::Delivery>;
     /// Returns the statistics of a connection for JavaScript.
     fn measure(connection: &Self::ConnectionStats) -> [f64; MEASURES];
@@ -74,7 +73,7 @@ pub(super) fn send_error(cause: SendError) -> u8 {
     }
 }
 
-/// Encodes a result of `send`: 0, the number of a receipt plus 1, or -1 for the first error.
+/// Encodes a result of `send`: the number of a receipt plus 1, 0 without a receipt, or -1 minus the number of an error.
 pub(super) fn sent<R: Into<f64>>(result: Result<Option<R>, u8>) -> f64 {
     match result {
         Ok(receipt) => receipt.map_or(0.0, |receipt| receipt.into() + 1.0),
@@ -82,7 +81,7 @@ pub(super) fn sent<R: Into<f64>>(result: Result<Option<R>, u8>) -> f64 {
     }
 }
 
-/// Encodes a result of `canSend`: 1 for yes, 0 for not yet, or -1 for the first error.
+/// Encodes a result of `canSend`: 1 for yes, 0 for not yet, or -1 minus the number of an error.
 pub(super) fn accepted(result: Result<(), SendError>) -> i32 {
     match result {
         Ok(()) => 1,
@@ -102,13 +101,13 @@ pub(super) fn count(value: u64) -> f64 {
     value as f64
 }
 
-/// Returns the default memory with the given values; 0 keeps the default.
+/// Returns the memory with these values, in which 0 selects the value of `default`.
 pub(super) fn memory(default: Memory, blocks: u32, block_size: u32) -> Memory {
     let given = |number: u32, default: usize| if number == 0 { default } else { number as usize };
     Memory { blocks: given(blocks, default.blocks), block_size: given(block_size, default.block_size) }
 }
 
-/// Returns the timeout of the server; 0 is the default.
+/// Returns the timeout; `None`, the default, for 0.
 pub(super) fn timeout(milliseconds: u32) -> Option<Duration> {
     (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()))
 }
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn encoded_results_do_not_collide() {
+    fn each_result_is_encoded_as_a_different_number() {
         assert_eq!(sent::<u32>(Ok(None)), 0.0);
         assert_eq!(sent(Ok(Some(0_u32))), 1.0);
         assert_eq!(sent(Ok(Some(u32::MAX))), 4_294_967_296.0);

@@ -30,9 +30,10 @@ pub struct RakNetPeer {
 
 #[wasm_bindgen]
 impl RakNetPeer {
-    /// Creates a peer that is not connected, from 256 random bits; none if there is not enough memory.
-    /// `progress_interval` is the number of parts of a large message between two progress events; 0 is never. For the
-    /// others, 0 is the default: 32,768 blocks of 512 bytes, a timeout of 10 s, and no limit of the sending rate.
+    /// Creates a peer that is not connected, from 256 random bits; `None` if there is not enough memory.
+    /// `progress_interval` is the number of parts of a large message between two progress events; with 0 there are no
+    /// events. For the other numbers, 0 selects the default: 32,768 blocks of 512 bytes, a timeout of 10 s, and an
+    /// unlimited sending rate.
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
     pub fn create(
         a: u64,
@@ -51,14 +52,15 @@ impl RakNetPeer {
         Self::new([a, b, c, d], settings)
     }
 
-    /// Sets the carrier of datagrams from now on: a stream, or one that loses datagrams.
+    /// Sets the carrier of the following datagrams: a stream, or a carrier that can lose datagrams.
     #[wasm_bindgen(js_name = setCarrier)]
     pub fn set_carrier(&mut self, is_stream: bool) {
         self.client.set_carrier(if is_stream { Carrier::Stream } else { Carrier::Datagrams });
     }
 
-    /// Returns the address of the addresses that the server reports as its own: 18 bytes each, IPv6 and port in network
-    /// order. IPv4 is mapped into IPv6. JavaScript formats them, because the code for that takes 2 KB in Rust.
+    /// Returns the record with the addresses that the server reports as its own: 18 bytes each, IPv6 and port in
+    /// network order. IPv4 addresses are mapped into IPv6. JavaScript formats them, because formatting code in Rust
+    /// would take 2 KB.
     #[wasm_bindgen(js_name = internalAddresses)]
     pub fn internal_addresses(&mut self) -> *const u8 {
         let mut bytes = Vec::new();
@@ -89,8 +91,7 @@ pub(super) fn settings(
     outgoing_limit: f64,
 ) -> RakNetSettings<'static> {
     RakNetSettings {
-        // The ping for the version takes 2.3 KB of the package with gzip. A page that pings its server knows the
-        // version from the pong.
+        // The TypeScript probes the version itself: the same code in Rust would add 2.3 KB to the package after gzip.
         protocol_version: Some(protocol_version),
         progress_interval,
         password: &[],

@@ -15,13 +15,13 @@ const MESSAGE: u32 = 4;
 const RECEIPT: u32 = 5;
 const SENDING: u32 = 6;
 const RECEIVING: u32 = 7;
-/// An event that a client cannot have.
+/// An event that does not occur on a client connection.
 const OTHER: u32 = 8;
 const MTU: u32 = 9;
-/// The numbers of `ts/server/peers.ts`.
+/// The kind of a refused client, as in `ts/server/peers.ts`.
 #[cfg(feature = "npm-raknet-server")]
 const REFUSED: u32 = 10;
-/// Returned for an event without memory for it. Null means that there is no event.
+/// The address returned if there is no memory for an event. Null means that there is no event.
 const NO_MEMORY: *const u8 = core::ptr::without_provenance(1);
 
 /// Writes an event and returns its address, or [`NO_MEMORY`].

@@ -3,11 +3,11 @@
 #[cfg(not(feature = "std"))]
 use core::panic::PanicInfo;
 
-/// Smaller than the standard one, for a module that rarely allocates.
+/// Its code is smaller than that of the default allocator, and the module rarely allocates.
 #[global_allocator]
 static ALLOCATOR: rlsf::SmallGlobalTlsf = rlsf::SmallGlobalTlsf::new();
 
-/// The module traps, which is an exception in JavaScript. A message would need 10 KB of formatting code.
+/// Traps, which throws an exception in JavaScript. A panic message would need 10 KB of formatting code.
 #[cfg(not(feature = "std"))]
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {

@@ -17,7 +17,7 @@ const KNOWN_WITH_NEXT: u8 = 4;
 
 #[wasm_bindgen]
 impl RakNetPeer {
-    /// Like `create`, with another 256 random bits for the handshake. Call `secure` before `connect`.
+    /// Creates a peer like `create`, with another 256 random bits for the handshake. Call `secure` before `connect`.
     #[wasm_bindgen(js_name = createSecure)]
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
     pub fn create_secure(
@@ -86,7 +86,7 @@ fn read(bytes: &[u8]) -> Option<(ServerTrust, Option<StaticKey>, &[u8])> {
     Some((trust, Some(StaticKey::from_bytes(*identity)), data))
 }
 
-/// A key pair from a private key of JavaScript.
+/// A key pair, created from a private key that JavaScript generated.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct KeyPair {
@@ -96,7 +96,7 @@ pub struct KeyPair {
 
 #[wasm_bindgen]
 impl KeyPair {
-    /// Creates the pair of a private key, which is passed as four numbers, little-endian.
+    /// Creates the key pair of a private key, which is passed as four 64-bit numbers in little-endian order.
     #[must_use]
     pub fn create(a: u64, b: u64, c: u64, d: u64) -> Self {
         Self { key: StaticKey::from_bytes(entropy([a, b, c, d])), buffer: Buffer::new() }

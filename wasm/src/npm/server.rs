@@ -18,8 +18,8 @@ use crate::client::{Memory, instant, millis};
 /// The length of an address in bytes, including its interface number, which link-local addresses need; 0 is none.
 const ADDRESS: usize = ADDRESS_LENGTH + 4;
 
-/// A RakNet server, without a socket, timers or a clock. A connection is named by its slot, which is reused only after
-/// its closing was reported.
+/// A RakNet server, without a socket, timers or a clock. A connection is identified by its slot, which is reused only
+/// after its close event was returned.
 ///
 /// After any call, call `pollReadable`, and `pollEvent` for each connection that it returns until that returns nothing.
 /// Then call `pollTransmit` until it returns nothing, and `handleTimeout` at `pollTimeout`.
@@ -35,8 +35,8 @@ pub struct RakNetServer {
 
 #[wasm_bindgen]
 impl RakNetServer {
-    /// Creates a server for a number of connections, from 256 random bits; none if there is not enough memory. 0 is the
-    /// default of the other values.
+    /// Creates a server for a number of connections, from 256 random bits; `None` if there is not enough memory. For
+    /// the other numbers, 0 selects the default.
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
     pub fn create(
         a: u64,
@@ -138,8 +138,8 @@ impl RakNetServer {
         event.map_or(core::ptr::null(), |event| record::write(&event, &mut self.buffer))
     }
 
-    /// Returns the address of a client's address and GUID: 22 and 8 bytes, little-endian; 0 if it is no longer
-    /// connected.
+    /// Returns the record with the network address of a client in 22 bytes and its GUID in 8 bytes, little-endian; 0 if
+    /// the client has disconnected.
     pub fn client(&mut self, connection: u16) -> *const u8 {
         let known = self.id(connection).and_then(|id| self.peer.connection(id));
         let Some(known) = known else { return core::ptr::null() };
@@ -154,7 +154,7 @@ impl RakNetServer {
         known.is_none_or(|known| known.state == ConnectionState::Disconnected)
     }
 
-    /// Closes a connection once reliable messages sent before have arrived.
+    /// Closes a connection once the reliable messages sent earlier are acknowledged.
     pub fn disconnect(&mut self, connection: u16, now: f64) {
         if let Some(id) = self.id(connection) {
             self.peer.disconnect(instant(now), id);
@@ -203,7 +203,7 @@ impl RakNetServer {
         self.buffer.write_text(RakNet::TEXTS)
     }
 
-    /// Forgets a connection after JavaScript has handled its closing or abandoned it.
+    /// Removes the connection of a slot after JavaScript has handled its close event or abandoned it.
     pub fn forget(&mut self, connection: u16) {
         if let Some(place) = self.ids.get_mut(usize::from(connection)) {
             *place = None;
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_they_are_written() {
+    fn written_address_is_read_back_unchanged() {
         for text in ["192.0.2.7:19132", "[2001:db8::7]:65535", "[::]:0", "[fe80::7%4294967295]:19132"] {
             let address: SocketAddr = text.parse().unwrap();
             assert_eq!(read_address(write_address(address)), address);

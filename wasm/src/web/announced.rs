@@ -1,4 +1,4 @@
-//! Announcements of a relay, see `docs/relay-protocol.md`: transport discovery at `/transports`, and control messages.
+//! Announcements of a relay (`docs/relay-protocol.md`): transport discovery at `/transports`, and control messages.
 
 use core::time::Duration;
 
@@ -11,14 +11,15 @@ use super::browser::Timer;
 use super::error::RelayClose;
 use super::local_network::target_address_space;
 
-/// The time limit for an answer of a relay, as in the npm package.
+/// The time in milliseconds without an answer after which a relay counts as unavailable.
 const ANSWER_MS: f64 = 10_000.0;
-/// The subprotocol of a relay with control messages.
+/// The WebSocket subprotocol of relays that send control messages.
 pub(super) const PROTOCOL: &str = "rakwire.relay.1";
 /// The prefix of control messages in datagrams.
 pub(super) const PREFIX: &[u8] = b"rakwire:";
-/// Limits on values of a relay: the longest text and the longest time.
+/// The longest control message that is parsed, in bytes.
 const MAX_TEXT: usize = 4_096;
+/// The longest remaining time of a relay that is accepted, in milliseconds: one day.
 const MAX_LEFT_MS: f64 = 864e5;
 
 #[wasm_bindgen]
@@ -50,9 +51,9 @@ pub(super) struct Announced {
 }
 
 impl Announced {
-    /// Returns the URL of the WebSocket; `None` if it is the given one, or none is announced.
+    /// Returns the announced URL of the WebSocket; `None` if none is announced or it equals the given URL.
     pub(super) fn websocket_url(&self, given: &Url) -> Option<String> {
-        // A proxy may have put the relay under a path prefix.
+        // A proxy may serve the relay under a path prefix.
         let path = format!(".{}", self.websocket.as_ref()?);
         let url = Url::new_with_base(&path, &given.href()).ok()?;
         url.set_search(&given.search());
@@ -60,7 +61,8 @@ impl Announced {
     }
 }
 
-/// Requests the announcement of a relay, until it is cancelled or times out.
+/// Requests the announcement of a relay, for at most [`ANSWER_MS`] or until `giving_up` is aborted. Without an answer,
+/// the announcement is empty.
 pub(super) async fn ask(relay: &Url, giving_up: &AbortController) -> Announced {
     let controller = giving_up.clone();
     let give_up = Closure::new(move || controller.abort());

@@ -36,7 +36,8 @@ pub(super) fn entropy() -> [u8; 32] {
 }
 
 /// Returns the URL of a relay's WebSocket for this target; `None` if `url` is not the URL of a relay. Pages may use
-/// `http` or a relative path. The relay closes the connection if no server uses the port.
+/// `http` or a relative path. The relay is requested to close the connection when ICMP reports that the server's port
+/// is closed.
 pub(super) fn relay_url(url: &str, target: &str) -> Option<Url> {
     if lacks_scheme(url) {
         return None;
@@ -57,12 +58,12 @@ pub(super) fn relay_url(url: &str, target: &str) -> Option<Url> {
     relay.set_hash("");
     relay.search_params().set("target", target);
     relay.search_params().set("unreachable", "close");
-    // A lost connection is not resumed, so the relay should notify the server immediately.
+    // This module does not resume lost connections, so the relay should not keep their flows.
     relay.search_params().set("resume", "never");
     Some(relay)
 }
 
-/// Returns true for a host and a port, which a page would take for a path.
+/// Returns true for a host and a port without a scheme, which a page would resolve as a relative path.
 fn lacks_scheme(url: &str) -> bool {
     let authority = url.split(['/', '?', '#']).next().unwrap_or_default();
     let port = authority.rsplit_once(':').map(|(_, port)| port);
@@ -88,7 +89,7 @@ pub(super) fn after_task(task: impl FnOnce() + 'static) {
         task();
     });
     here.set_onmessage(Some(on_message.unchecked_ref()));
-    // This only fails for values that cannot be cloned.
+    // `post_message` fails only for values that cannot be cloned.
     let _ = there.post_message(&JsValue::NULL);
 }
 
@@ -116,11 +117,12 @@ pub(super) struct AtPageEnd([Closure<dyn FnMut()>; 2]);
 impl AtPageEnd {
     const EVENT: &str = "pagehide";
 
-    /// The first callback may be interrupted, see [`stay`]; the other one is called after it.
+    /// Registers two callbacks, of which the browser may interrupt the first (see [`stay`]). The browser calls `then`
+    /// even if it interrupted `first`.
     pub(super) fn call(first: impl FnMut() + 'static, then: impl FnMut() + 'static) -> Self {
         let callbacks = [Closure::new(first), Closure::new(then)];
         for callback in &callbacks {
-            // Runtimes without pages have no such function, and never call back.
+            // Runtimes without pages have no `addEventListener`, and never call back.
             let _ = add_event_listener(Self::EVENT, callback.as_ref().unchecked_ref());
         }
         Self(callbacks)
@@ -135,9 +137,9 @@ impl Drop for AtPageEnd {
     }
 }
 
-/// Delays the unloading of a page for its browser. Firefox interrupts scripts of a closing page once within this time:
-/// the running callback stops, and the next one is called. Chromium drops data that a session has accepted and not
-/// sent.
+/// Delays the unloading of a page by 20 ms, for two reasons. Firefox interrupts the scripts of a closing page once
+/// within this time: it aborts the running callback and calls the next one. Chromium drops data that a session has
+/// accepted but not yet sent.
 pub(super) fn stay() {
     let until = performance_now() + 20.0;
     while performance_now() < until {}

@@ -10,10 +10,11 @@ use super::session::{self, Session};
 use super::socket::{FromRelay, Socket};
 use crate::client::millis;
 
-/// The head start of the first carrier before a second one is opened, as in the npm package.
+/// The head start of the first carrier before a second one is opened, in milliseconds: the Connection Attempt Delay
+/// that RFC 8305 recommends.
 pub(super) const HEAD_START_MS: f64 = 250.0;
-/// A WebSocket yields for this fraction of its opening time, up to a maximum, to a session in progress, which needs the
-/// announcement of the relay and one more round trip.
+/// An open WebSocket waits for a WebTransport session in progress for this fraction of its own opening time, up to a
+/// maximum. The session needs the announcement of the relay and one more round trip.
 const YIELDING_PART: f64 = 1.0 / 3.0;
 const LONGEST_YIELD_MS: f64 = 250.0;
 
@@ -25,7 +26,7 @@ pub enum Transport {
     /// WebTransport is not open after a quarter of a second. The first that opens is used for the whole connection.
     #[default]
     Auto,
-    /// WebTransport only: like UDP it loses datagrams, so a lost one does not delay others.
+    /// WebTransport only. As with UDP, a lost datagram does not delay other datagrams.
     WebTransport,
     /// A WebSocket only, which works wherever web pages do.
     WebSocket,
@@ -41,7 +42,7 @@ pub(super) enum Kind {
 /// The effect of an event on the carriers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// This carrier is open and used from now on.
+    /// This carrier has opened and carries all following datagrams.
     Opened(Kind),
     Datagram(Vec<u8>),
     /// A control message of the relay.
@@ -50,12 +51,12 @@ pub(super) enum Outcome {
     Closed(RelayClose),
     /// A WebSocket should be opened.
     SocketDue,
-    /// The WebSocket is open, and is used after a short delay.
+    /// The WebSocket has opened, and is used after a short delay unless the session opens first.
     Yields,
     Nothing,
 }
 
-/// The browser has no WebTransport, and no other transport is allowed.
+/// The error if the browser has no WebTransport and the caller allowed no other transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoTransport;
 
@@ -115,7 +116,7 @@ impl Carriers {
         self.open.is_some() || self.yields_ms.is_some()
     }
 
-    /// Returns the carrier in use, or the last one.
+    /// Returns the transport in use, or the last one in use after the close; `None` before the first.
     pub(super) const fn transport(&self) -> Option<Transport> {
         match self.open {
             Some(Kind::Session) => Some(Transport::WebTransport),
@@ -229,8 +230,8 @@ impl Carriers {
     }
 }
 
-/// Returns a created carrier. If the carrier cannot be created, for example because the browser forbids the WebSocket,
-/// it fails asynchronously like others.
+/// Returns a created carrier. If the browser refuses to create it, for example because of the content security policy,
+/// reports the failure asynchronously, as for other carriers.
 fn made<T>(
     opened: Result<T, JsValue>,
     kind: Kind,

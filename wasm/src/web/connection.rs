@@ -17,10 +17,10 @@ pub use super::receive_queue::Message;
 use super::receive_queue::ReceiveQueue;
 use crate::client::OutOfMemory;
 
-/// The time limit for opening a connection, as in the npm package. Drop the future for a shorter one.
+/// The time limit for opening a connection in milliseconds. To apply a shorter limit, drop the future.
 const OPEN_MS: f64 = 15_000.0;
 
-/// An open connection. Dropping it notifies the server without waiting for anything.
+/// An open connection. Dropping it notifies the server, and does not wait until queued messages have arrived.
 #[derive(Debug)]
 pub struct Connection<P: Protocol> {
     pub(super) driver: Rc<RefCell<Driver<P>>>,
@@ -42,7 +42,7 @@ impl<P: Protocol> Connection<P> {
         Ok(connection)
     }
 
-    /// Queues a message for sending. It is copied; messages sent together share datagrams.
+    /// Queues a message for sending, and copies its bytes. Messages sent in the same task share datagrams.
     ///
     /// RakNet: the first byte is the id of the message; 0x86 and above are free for applications. With a receipt
     /// reliability, this returns the receipt, and `recv_receipt` returns its outcome.
@@ -50,13 +50,13 @@ impl<P: Protocol> Connection<P> {
     /// The Game Protocol: a message has 1 to 129,024 bytes, and there are no receipts.
     ///
     /// # Errors
-    /// A [`SendError`] that describes the solution.
+    /// A [`SendError`]; its text describes the solution.
     pub fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.driver.borrow_mut().send(message, delivery)
     }
 
-    /// Waits until [`send`](Self::send) would accept a message of `length` bytes, after one was refused because the
-    /// send memory was full. Another task may use the free memory first.
+    /// Waits until [`send`](Self::send) would accept a message of `length` bytes. Call this after `send` refused a
+    /// message because the send memory was full. Another task may use the freed memory first.
     ///
     /// # Errors
     /// A [`SendError`] if waiting cannot help.
@@ -80,8 +80,8 @@ impl<P: Protocol> Connection<P> {
     /// Receives the next message. Returns `None` when the connection is closed; [`closed_reason`](Self::closed_reason)
     /// then returns the reason.
     ///
-    /// Messages wait in the memory of the connection. When that is full, RakNet slows the server down, and the Game
-    /// Protocol drops further chunks, which are resent.
+    /// Unread messages stay in the memory of the connection. When it is full, RakNet's flow control stops the server.
+    /// The Game Protocol drops further chunks, which the server resends.
     pub async fn recv(&self) -> Option<Message<P>> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
@@ -100,8 +100,8 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Waits until the relay announces its shutdown, and returns the remaining time of the connection; `None` once the
-    /// connection is closed. New connections reach another relay meanwhile, if there is one. The relay announces it up
-    /// to three times.
+    /// connection is closed. New connections are refused by this relay; a load balancer may pass them to another one.
+    /// The relay announces its shutdown up to three times.
     ///
     /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn draining(&self) -> Option<Duration> {
@@ -121,12 +121,12 @@ impl<P: Protocol> Connection<P> {
         self.driver.borrow_mut().client.max_message_len()
     }
 
-    /// Runs the hook soon. Call this after a change of a plugin that requires sending.
+    /// Schedules a run of the hook. Call this after a change of a plugin that has something to send.
     pub fn wake(&self) {
         self.driver.borrow_mut().pump_soon();
     }
 
-    /// Closes the connection once reliable messages sent before have arrived. Unread messages are lost.
+    /// Closes the connection once the reliable messages sent earlier are acknowledged. Unread messages are discarded.
     pub async fn disconnect(self) {
         self.driver.borrow_mut().disconnect();
         while self.recv().await.is_some() {}
@@ -140,7 +140,7 @@ impl<P: Protocol> Connection<P> {
     fn poll_open(&self, cx: &Context<'_>) -> Poll<Result<(), ConnectError<P>>> {
         let driver = &mut *self.driver.borrow_mut();
         while let Some(event) = driver.client.poll_event() {
-            // Other events do not belong to this connection, such as the pong of another server.
+            // Other events, such as the pong of another server, do not concern this connection.
             if let Event::Connected { .. } = event {
                 return Poll::Ready(Ok(()));
             }
@@ -187,8 +187,8 @@ impl<P: Protocol> Connection<P> {
         let polled = self.poll_queue(cx, ReceiveQueue::pop_message);
         let has_waiting_sender = self.driver.borrow().has_waiting_sender();
         if (was_full || has_waiting_sender) && polled.is_ready() {
-            // Tasks that wait for receipts or progress may queue messages again, and messages to send may use the
-            // memory of those that were read.
+            // Reading made room in the queue and freed memory. Wakes the tasks that wait for receipts or progress, and
+            // the senders that wait for memory.
             let wakers = self.driver.borrow_mut().take_wakers();
             wakers.into_iter().for_each(Waker::wake);
         }

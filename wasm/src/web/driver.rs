@@ -20,14 +20,16 @@ use super::local_network::{self, Decision};
 use super::socket::FromRelay;
 use crate::client::{Client, OutOfMemory, millis};
 
-/// The interval at which a full WebSocket is polled, because browsers have no event for it.
+/// The interval in milliseconds at which a full WebSocket is polled, because browsers have no event for it.
 const FULL_SOCKET_MS: f64 = 5.0;
-/// A timer this late means that the page was suspended, and datagrams may be queued.
+/// A timer that fires this many milliseconds late indicates that the page was suspended, and received datagrams may be
+/// queued.
 const LATE_MS: f64 = 50.0;
-/// The maximum time for which queued datagrams are then handled first, so that a flood does not stop the clock.
+/// The maximum time in milliseconds for which timeouts are deferred while such datagrams are handled. It bounds the
+/// delay under a flood.
 const CATCH_UP_MS: f64 = 500.0;
 
-/// The maximum time for which a disconnecting peer waits for messages in transit.
+/// The maximum time for which a disconnecting peer waits for acknowledgements of its messages.
 const DISCONNECT_WAIT: Duration = Duration::from_secs(5);
 
 /// A client with a boxed hook, so that connections have no type parameter for it.
@@ -35,7 +37,7 @@ pub(super) type HookedClient<P> = Client<P, Box<dyn Hook<P>>>;
 
 /// The parameters of a client, and a function that is notified of its carrier.
 pub(super) struct Start<P: Protocol, F> {
-    /// `None` if the URL is not that of a relay.
+    /// The URL of the relay's WebSocket; `None` if the caller's URL is invalid.
     pub(super) relay: Option<Url>,
     pub(super) transport: Transport,
     pub(super) ends_with_page: bool,
@@ -47,9 +49,9 @@ pub(super) struct Start<P: Protocol, F> {
 pub(super) struct Driver<P: Protocol> {
     pub(super) client: HookedClient<P>,
     pub(super) relay_close: Option<RelayClose>,
-    /// The remaining time of the relay, if it has announced its shutdown since this was last read.
+    /// The remaining time that the relay announced with its shutdown. `None` once the receive queue has taken it.
     pub(super) draining: Option<Duration>,
-    /// The reason why the client could not start to connect.
+    /// The error with which the client refused to start connecting.
     pub(super) refusal: Option<ConnectError>,
     /// True once the time limit for connecting has passed.
     pub(super) is_overdue: bool,
@@ -63,14 +65,14 @@ pub(super) struct Driver<P: Protocol> {
     /// The delay before an open WebSocket is used.
     yielding: Option<(Timer, Closure<dyn FnMut()>)>,
     timer: Option<(Instant, Timer)>,
-    /// `None` if the connection stays open when the page ends.
+    /// `None` if leaving the page does not close the connection.
     _at_page_end: Option<AtPageEnd>,
     on_timer: Closure<dyn FnMut()>,
     wakers: Vec<Waker>,
-    /// True if one of these waits for free send memory.
+    /// True if the task of a waker waits for free send memory.
     has_waiting_sender: bool,
     pump_is_queued: bool,
-    /// Handles datagrams that arrived while the page was suspended, before time passes.
+    /// Set while datagrams that arrived during a suspension of the page are handled, before any timeout.
     catching_up: Option<CatchingUp>,
     me: Weak<RefCell<Self>>,
 }
@@ -90,8 +92,8 @@ impl<P: Protocol> fmt::Debug for Driver<P> {
 }
 
 impl<P: Protocol> Driver<P> {
-    /// Starts to open a carrier, and continues with callbacks. Fails if the URL is not that of a relay, or the browser
-    /// lacks the memory or the transport.
+    /// Starts to open a carrier; callbacks continue the attempt. Fails if the URL is invalid, or the browser lacks the
+    /// memory or the transport.
     pub(super) fn start(
         start: Start<P, impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>>,
     ) -> Result<Rc<RefCell<Self>>, error::ConnectError<P>> {
@@ -156,7 +158,7 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    /// Returns the carrier in use, or the last one.
+    /// Returns the transport in use, or the last one in use after the close; `None` before the first.
     pub(super) fn transport(&self) -> Option<Transport> {
         self.carriers.as_ref()?.transport()
     }
@@ -200,8 +202,8 @@ impl<P: Protocol> Driver<P> {
         self.pump();
     }
 
-    /// Disconnects immediately because the page ends, although earlier messages may not have arrived. The carrier stays
-    /// open as long as the page, because closing a session makes Chromium drop unsent datagrams.
+    /// Disconnects immediately because the page is being left, although earlier messages may not have arrived. The
+    /// carrier stays open, because closing a WebTransport session makes Chromium drop unsent datagrams.
     fn leave(&mut self) {
         let now = now();
         self.client.disconnect(now);
@@ -236,13 +238,15 @@ impl<P: Protocol> Driver<P> {
         self.has_waiting_sender
     }
 
-    /// Takes the tasks that wait for any event, to be woken when nothing is borrowed.
+    /// Takes the wakers of all waiting tasks. The caller wakes them once it no longer borrows the driver, because their
+    /// tasks borrow it.
     pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
         self.has_waiting_sender = false;
         core::mem::take(&mut self.wakers)
     }
 
-    /// Schedules one pump for all messages that the application sends together, so that they share datagrams.
+    /// Schedules a single run for all messages that the application sends in the same task, so that they share
+    /// datagrams.
     pub(super) fn pump_soon(&mut self) {
         if core::mem::replace(&mut self.pump_is_queued, true) {
             return;
@@ -305,8 +309,8 @@ impl<P: Protocol> Driver<P> {
         self.carriers.as_ref().is_some_and(Carriers::has_reached_relay)
     }
 
-    /// Checks whether the browser does not let this page access the network of an unreachable relay. `then` is called
-    /// soon.
+    /// Queries whether the browser denies this page access to the network of an unreachable relay, and then calls
+    /// `then`.
     fn ask_why_not(&self, is_overdue: bool, then: impl FnOnce(&mut Self) + 'static) {
         let (me, relay) = (self.me.clone(), self.relay.clone());
         spawn_local(async move {
@@ -325,13 +329,14 @@ impl<P: Protocol> Driver<P> {
         self.pump();
     }
 
-    /// Returns true if the page was suspended, so that queued datagrams have to be handled before time passes. A timer,
-    /// a datagram or a message of the application may notice it first.
+    /// Returns true if the page was suspended, so queued datagrams must be handled before timeouts. Checked on every
+    /// run, because a datagram or a message of the application may start a run before the timer does.
     fn is_late(&self, now: Instant) -> bool {
         self.timer.as_ref().is_some_and(|(due, _)| millis(now) - millis(*due) > LATE_MS)
     }
 
-    /// Handles waiting events until none is a datagram. This uses no timer, which a hidden tab would delay.
+    /// Handles queued events until a task brings no datagram. Uses no timer, because browsers delay timers of a hidden
+    /// tab.
     fn catch_up(&mut self) {
         let Some(catching_up) = &mut self.catching_up else { return };
         if core::mem::take(&mut catching_up.has_caught) && millis(now()) < catching_up.until_ms {
@@ -378,8 +383,8 @@ impl<P: Protocol> Driver<P> {
     }
 }
 
-/// Delays the end of the page if an interruption, or the end itself, would lose unsent datagrams of a WebTransport
-/// session. Nothing is borrowed meanwhile.
+/// Delays unloading the page if that, or an interruption of its scripts, would lose unsent datagrams of a WebTransport
+/// session. The driver is not borrowed during the delay.
 fn stay_if_fragile<P: Protocol>(driver: &Weak<RefCell<Driver<P>>>) {
     let transport = driver.upgrade().and_then(|driver| driver.borrow().transport());
     if transport == Some(Transport::WebTransport) {

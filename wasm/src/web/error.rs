@@ -12,7 +12,7 @@ pub struct RelayClose {
     /// The close code of the WebSocket or the WebTransport session: 1006 if the relay vanished or is unreachable, 4404
     /// for an unknown target.
     pub code: u16,
-    /// The reason of the relay, often empty; with 1006 that of the browser.
+    /// The close reason sent by the relay, often empty. With the code 1006, a description by the browser.
     pub reason: String,
 }
 
@@ -36,29 +36,30 @@ pub(super) const LOCAL_NETWORK_UNDECIDED: &str =
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectError<P: Protocol> {
-    /// The URL is not that of a relay. It begins with `ws://`, `wss://`, `http://` or `https://`, or is relative to the
-    /// page, and has no user and no password.
+    /// The URL is not that of a relay. It must begin with `ws://`, `wss://`, `http://` or `https://`, or be relative to
+    /// the page, and must contain neither a user name nor a password.
     InvalidUrl,
-    /// The browser has no WebTransport, and [`Transport::WebTransport`](super::Transport::WebTransport) was requested.
-    /// `http` pages have none, except those of this machine.
+    /// [`Transport::WebTransport`](super::Transport::WebTransport) was requested, and the browser does not support it.
+    /// `http` pages never do, except those from the local machine.
     NoTransport,
-    /// The browser does not have the requested memory.
+    /// The browser cannot allocate the requested memory.
     OutOfMemory,
     /// The password is too long, the memory is too small for it, an identity is given without `trust`, or its data is
     /// too long.
     Refused(rakwire::endpoint::ConnectError),
-    /// The relay refused, or is unreachable.
+    /// The relay refused the connection, or is unreachable.
     Relay(RelayClose),
-    /// The game server refused, or does not answer.
+    /// The game server refused the connection, or does not answer.
     Server(P::ConnectFailure),
     /// The browser does not let this page access a relay in the local network or on this machine: the user refused it,
     /// or a frame lacks `allow="local-network; loopback-network; local-network-access"`.
     LocalNetworkRefused,
-    /// A relay in the local network or on this machine was not reached, and the browser requires a permission: the user
-    /// has not answered within 15 seconds, or the page is not served by `https`, so that the browser does not ask the
-    /// user.
+    /// A relay in the local network or on this machine was not reached, and the browser requires a permission. Either
+    /// the user has not answered within 15 seconds, or the browser does not ask because the page was not loaded by
+    /// `https`.
     LocalNetworkUndecided,
-    /// There was no connection within 15 seconds, for example because the relay accepts a connection and sends nothing.
+    /// The connection did not open within 15 seconds, for example because the relay accepts a connection and sends
+    /// nothing.
     Timeout,
 }
 

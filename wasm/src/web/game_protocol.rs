@@ -40,7 +40,7 @@ pub type Message = connection::Message<GameProtocol>;
 pub struct Options {
     /// The memory of the connection. Default: [`Memory::GAME_PROTOCOL`].
     pub memory: Memory,
-    /// The time without a datagram of the server until the connection is lost. Default: 15 s.
+    /// The time without a datagram from the server after which the connection counts as lost. Default: 15 s.
     pub timeout: Option<Duration>,
     /// The transport to the relay. Default: WebTransport if available, otherwise a WebSocket.
     pub transport: Transport,
@@ -60,8 +60,8 @@ impl Default for Options {
 }
 
 /// Opens a connection to the game server that the relay at `url` offers as `target`, in at most `attempts` attempts of
-/// two seconds, at least one. Each has its own WebSocket or WebTransport session, for which the relay uses another
-/// port, because an original server ignores repeated requests from the same one.
+/// two seconds; 0 counts as 1. Each attempt opens a new WebSocket or WebTransport session, for which the relay uses
+/// another port: a server of the Game Protocol ignores repeated requests from the same port.
 ///
 /// Dropping the future cancels connecting.
 ///

@@ -10,7 +10,7 @@ use web_sys::Url;
 
 use super::browser::set_timeout;
 
-/// The time to wait for the permission state of the browser.
+/// The time limit in milliseconds for querying the permission state of the browser.
 const QUERY_MS: f64 = 1_000.0;
 
 /// The address spaces with their own permission, the more private one last.
@@ -20,7 +20,7 @@ enum Space {
     Loopback,
 }
 
-/// Returns the address space of a host, as far as its name shows it.
+/// Returns the address space that follows from a host name; `None` if none does.
 fn space_of(host: &str) -> Option<Space> {
     let unbracketed = host.trim_start_matches('[').trim_end_matches(']');
     match unbracketed.parse::<IpAddr>() {
@@ -68,8 +68,8 @@ pub(super) enum Decision {
     Undecided,
 }
 
-/// Returns the decision of the browser if it may be why a relay was not reached. A relay that does not answer in time
-/// is only explained by a pending decision.
+/// Returns the permission decision of the browser if it may be why a relay was not reached. If the attempt timed out,
+/// only a pending decision can be the cause.
 pub(super) async fn explain(relay: &Url, is_overdue: bool) -> Option<Decision> {
     let state = permission(relay).await.ok().flatten()?;
     match state.as_str() {
@@ -80,8 +80,9 @@ pub(super) async fn explain(relay: &Url, is_overdue: bool) -> Option<Decision> {
     }
 }
 
-/// Returns the address space to declare for a request. A page of `https` may use `http` in the local network, but must
-/// declare it for hosts if their address does not show it. Loopback addresses and other requests need no declaration.
+/// Returns the address space to declare for a request. An `https` page may send `http` requests to the local network,
+/// but must declare them if the host is not a local address literal. Loopback addresses and other requests need no
+/// declaration.
 pub(super) fn target_address_space(url: &Url) -> Option<&'static str> {
     let is_mixed = url.protocol() == "http:" && page().ok()?.protocol() == "https:";
     (is_mixed && space_of(&url.hostname()) != Some(Space::Loopback)).then_some("local")
@@ -91,7 +92,7 @@ fn get(object: &JsValue, name: &str) -> Result<JsValue, JsValue> {
     Reflect::get(object, &name.into())
 }
 
-/// Returns the origin of this page as a URL. The location of a worker is a blob with the origin of its page.
+/// Returns the origin of this page as a URL. A worker's location is a `blob:` URL with the origin of its page.
 fn page() -> Result<Url, JsValue> {
     // The origin of a frame without a URL is `null`.
     Url::new(&get(&get(&global(), "location")?, "origin")?.as_string().unwrap_or_default())

@@ -3,8 +3,8 @@
 //! [`connect`] opens a [`Connection`] through a relay, by WebTransport or a WebSocket ([`Transport`]). It works in
 //! pages and in workers, and with every executor that runs there, such as `wasm_bindgen_futures::spawn_local`.
 //!
-//! This module exports the types of [`raknet`]; [`game_protocol`] has the same types for the Game Protocol, and
-//! [`connection`] those for code that is generic over both.
+//! This module re-exports the types of [`raknet`]. [`game_protocol`] has the corresponding types for the Game Protocol,
+//! and [`connection`] the types for code that is generic over the protocol.
 //!
 //! ```no_run
 //! use rakwire::raknet::Delivery;

@@ -20,7 +20,7 @@ use super::local_network::{self, Decision};
 use super::socket::{FromRelay, Socket};
 use crate::client::millis;
 
-/// The time between two pings, either of which may be lost.
+/// The interval between pings. Pings are repeated because each ping or pong may be lost.
 const REPEAT: Duration = Duration::from_secs(1);
 /// The length of a ping in bytes.
 const PING: usize = 33;
@@ -47,7 +47,7 @@ pub enum PingError {
     LocalNetworkRefused,
     /// See [`ConnectError::LocalNetworkUndecided`](super::ConnectError::LocalNetworkUndecided).
     LocalNetworkUndecided,
-    /// The relay refused, or is unreachable.
+    /// The relay refused the connection, or is unreachable.
     Relay(RelayClose),
     /// The server did not answer in time.
     NoAnswer,
@@ -68,9 +68,9 @@ impl core::fmt::Display for PingError {
 impl core::error::Error for PingError {}
 
 /// Pings the RakNet server that the relay at `url` offers as `target` every second until it answers, for at most
-/// `timeout`. It needs no connection, and uses a WebSocket, which every relay supports.
+/// `timeout`. Needs no connection. Uses a WebSocket, which every relay supports.
 ///
-/// Dropping the future cancels it. To list servers, ping all of them at the same time with a future each.
+/// Dropping the future cancels the ping. To list servers, ping all of them concurrently with one future each.
 ///
 /// # Errors
 /// A [`PingError`] that describes the cause.
@@ -116,7 +116,7 @@ struct Question {
     scope: PingScope,
     identity: Guid,
     give_up_at: Instant,
-    /// The time at which each ping was sent, by the time that it carries.
+    /// The sending time of each ping, by the timestamp in the ping.
     sent: Vec<(u64, Instant)>,
     socket: Option<Socket>,
     has_reached_relay: bool,
@@ -176,11 +176,11 @@ impl Question {
         let Ok(Offline::Pong { time, guid, data }) = Offline::read(&mut Reader::new(datagram)) else {
             return;
         };
-        // Some servers write their own clock.
+        // Some servers send their own clock instead of the timestamp of the ping.
         let ping = self.sent.iter().find(|(carried, _)| *carried == time).or_else(|| self.sent.last());
         if let Some((_, at)) = ping {
             let latency = now().saturating_since(*at);
-            // Servers of Minecraft Bedrock write a length before their data.
+            // Servers of Minecraft Bedrock put a length prefix before their data.
             let data = PongFraming::of(data).unframe(data).unwrap_or(data);
             self.answer = Some(Ok(Pong { identity: guid, latency, data: data.to_vec() }));
         }

@@ -33,30 +33,30 @@ pub type Message = connection::Message<RakNet>;
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Options<'p> {
-    /// The protocol version of the first request: 6 is the original, 11 is current Minecraft Bedrock. If the server
-    /// answers with another one, the attempt continues with that. Default: the version in the pong of the server, or 6;
-    /// the ping takes a round trip, or 500 ms if there is no pong.
+    /// The protocol version of the first request: 6 is RakNet 4.081, 10 and 11 are Minecraft Bedrock. If the server
+    /// requires another version, the attempt continues with that version. Default: the version in the pong of the
+    /// server, or 6 without a pong. The ping takes a round trip, or 500 ms if there is no pong.
     pub protocol_version: Option<u8>,
-    /// The number of parts of a large message between two values of [`Connection::recv_progress`]; 0 is never. A part
-    /// has about 1,400 bytes.
+    /// The number of parts of a large message between two values of [`Connection::recv_progress`]; with 0 there are
+    /// none. A part has about 1,400 bytes.
     pub progress_interval: u32,
-    /// The password of the server, 0 to 255 bytes. It crosses the network unencrypted, except in a secure connection.
+    /// The password of the server, 0 to 255 bytes. It is sent unencrypted, except in a secure connection.
     pub password: &'p [u8],
     /// The memory of the connection. Default: [`Memory::RAKNET`].
     pub memory: Memory,
-    /// The time without a datagram of the server, while it has something to acknowledge, until the connection is lost.
-    /// Default: 10 s.
+    /// The time without a datagram from the server after which the connection counts as lost. It runs only while an
+    /// acknowledgement is outstanding. Default: 10 s.
     pub timeout: Option<Duration>,
     /// The transport to the relay. Default: WebTransport if available, otherwise a WebSocket.
     pub transport: Transport,
-    /// True if the connection is closed when its page is closed, reloaded, navigated away from or put into the
-    /// back/forward cache (`pagehide`), so that the server does not keep an absent player. Messages in transit may be
-    /// lost. Default: true.
+    /// True to close the connection when its page is closed, reloaded, navigated away from or put into the back/forward
+    /// cache (`pagehide`). The server then does not keep an absent player. Messages in transit may be lost. Default:
+    /// true.
     pub ends_with_page: bool,
-    /// The maximum sending rate in bits per second. Default: as much as the path carries.
+    /// The maximum sending rate in bits per second. Default: limited only by congestion control.
     pub outgoing_limit: Option<u64>,
-    /// The expected server. It makes the connection secure, from the page to the server, so that the relay cannot read
-    /// it. Default: none, a plain connection.
+    /// The expected server. If set, the connection is encrypted end to end between the page and the server, and the
+    /// relay cannot read it. Default: none, a plain connection.
     #[cfg(feature = "secure")]
     pub trust: Option<ServerTrust>,
     /// The key that identifies this client to the server of a secure connection; it requires `trust`. Default: none.
@@ -123,9 +123,9 @@ impl Default for Options<'_> {
 
 #[cfg(feature = "secure")]
 impl<'p> Options<'p> {
-    /// Opens a connection with a connect token to one of its servers, trusting only the key of that server, and with
-    /// the client key that the token was issued for. [`TokenServer::name`] is the target, if the backend uses the names
-    /// of the relay.
+    /// Sets the options to connect to one of the servers of a connect token. Trusts only the key of that server, and
+    /// identifies the client with the key that the token was issued for. If the backend uses the relay's names,
+    /// [`TokenServer::name`] is the target.
     #[must_use]
     pub fn connect_token(
         token: &ConnectToken<'p>,
@@ -147,10 +147,10 @@ pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Co
     connect_with_hook(url, target, options, ()).await
 }
 
-/// Like [`connect`], with a hook: one that inspects datagrams, or a [`PluginHost`](rakwire::endpoint::PluginHost) with
-/// plugins, which receive messages when the application requests the next one.
-/// [`Connection::wake`](connection::Connection::wake) makes it send immediately. To access a plugin, keep an `Rc` of
-/// it, and do not keep it borrowed while calling the connection.
+/// Opens a connection like [`connect`], with a hook: a hook that inspects datagrams, or a
+/// [`PluginHost`](rakwire::endpoint::PluginHost) with plugins. Plugins receive their messages when the application
+/// requests the next message. [`Connection::wake`](connection::Connection::wake) runs the hook so that it can send. To
+/// access a plugin, keep an `Rc` of it, and do not keep it borrowed while calling the connection.
 ///
 /// ```no_run
 /// use std::cell::RefCell;
@@ -203,7 +203,7 @@ pub async fn connect_with_hook(
     Connection::open(start).await
 }
 
-/// Returns the expected server and the parameters of the handshake. The peer refuses an identity without trust.
+/// Returns the expected server and the parameters of the handshake. The peer refuses an identity without `trust`.
 #[cfg(feature = "secure")]
 fn security(
     trust: Option<ServerTrust>,
@@ -225,7 +225,7 @@ impl Connection {
         self.driver.borrow().client.secure_peer()
     }
 
-    /// Returns the addresses that the server reports as its own, without unassigned ones.
+    /// Returns the addresses that the server reports as its own, without empty entries.
     #[must_use]
     pub fn internal_addresses(&self) -> Vec<SocketAddr> {
         self.driver.borrow().client.internal_addresses()
@@ -237,8 +237,8 @@ impl Connection {
         self.driver.borrow().client.server_guid()
     }
 
-    /// Returns the outcome of the next message that was sent with a receipt reliability; `None` once the connection is
-    /// closed, when open outcomes stay unknown.
+    /// Returns the next outcome of a message that was sent with a receipt reliability; `None` once the connection is
+    /// closed. The outcomes of messages that were still in flight then remain unknown.
     ///
     /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn recv_receipt(&self) -> Option<(Receipt, Outcome)> {
@@ -246,8 +246,8 @@ impl Connection {
     }
 
     /// Returns the progress of a large message in either direction, every
-    /// [`progress_interval`](Options::progress_interval) parts; `None` once the connection is closed. A late reader
-    /// gets only the latest progress of each message.
+    /// [`progress_interval`](Options::progress_interval) parts; `None` once the connection is closed. Unread progress
+    /// of a message is replaced by newer progress.
     ///
     /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn recv_progress(&self) -> Option<Progress> {
@@ -260,8 +260,8 @@ impl Connection {
         self.stats().mtu
     }
 
-    /// Waits until the MTU of the connection has changed, because the path carries less than the peers agreed on.
-    /// Returns the latest MTU, including 28 bytes of IP and UDP headers; `None` once the connection is closed.
+    /// Waits until the MTU of the connection has changed because the path MTU is below the negotiated MTU. Returns the
+    /// latest MTU, including 28 bytes of IP and UDP headers; `None` once the connection is closed.
     ///
     /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn mtu_changed(&self) -> Option<u16> {

@@ -1,15 +1,15 @@
-//! Received events of all kinds, while the application waits for only one kind.
+//! The queue of received events. An application that waits for one kind of event leaves the other kinds queued.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use rakwire::endpoint::{Event, Outcome, Progress, Protocol, Receipt};
 
-/// The size limit of queued messages in bytes, far above what a server sends in a round-trip time.
+/// The size limit of queued messages in bytes.
 const MAX_BYTES: usize = 16 << 20;
 /// The bytes counted for each message in addition to its contents.
 const OVERHEAD: usize = 64;
-/// The number of large messages with unread progress; a further one replaces the oldest.
+/// The maximum number of large messages with unread progress. The progress of a further message replaces the oldest.
 const MAX_PROGRESS: usize = 64;
 
 /// A received message.
@@ -18,7 +18,7 @@ const MAX_PROGRESS: usize = 64;
 pub struct Message<P: Protocol> {
     /// The bytes; in RakNet the first one is the message id.
     pub bytes: Vec<u8>,
-    /// The delivery of the message. RakNet's priority is not on the wire, so it is the default here.
+    /// The delivery of the message. RakNet does not transmit the priority, so it is always the default.
     pub delivery: P::Delivery,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct ReceiveQueue<P: Protocol> {
     progress: VecDeque<Progress>,
     /// The MTU, if it has changed since the last read.
     new_mtu: Option<u16>,
-    /// The remaining time of the relay, if it is unread.
+    /// The unread announcement of a shutdown: the remaining time of the relay.
     draining: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ impl<P: Protocol> ReceiveQueue<P> {
         }
     }
 
-    /// Returns true if messages have to be read before others are queued.
+    /// Returns true if messages must be read before further events are queued.
     pub(super) const fn is_full(&self) -> bool {
         self.bytes >= MAX_BYTES
     }

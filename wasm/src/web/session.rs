@@ -15,21 +15,22 @@ use super::error::{LOST, RelayClose};
 use super::local_network::is_localhost;
 use super::socket::{FromRelay, MAX_BUFFERED};
 
-/// The close code of a session without one (RFC 6455 section 7.4.1).
+/// The close code of a session that closed without a code (RFC 6455 section 7.4.1).
 const NORMAL: u16 = 1000;
-/// The maximum time for which a datagram may wait in the browser: an older one is useless, and is resent if it is
-/// reliable.
+/// The maximum time in milliseconds for which a datagram may be queued in the browser. Older datagrams are dropped; the
+/// protocol resends the reliable messages in them.
 const MAX_AGE_MS: f64 = 500.0;
-/// The maximum number of datagrams waiting in the browser in each direction.
+/// The maximum number of datagrams queued in the browser in each direction.
 const MAX_WAITING: f64 = 256.0;
-/// The delay of closing a session for datagrams sent before, such as a disconnect, because browsers drop those that
-/// they have not accepted.
+/// The maximum delay of closing a session in milliseconds. Browsers drop datagrams that they have not accepted before
+/// the close, such as a disconnect notification.
 const LAST_MS: f64 = 1_000.0;
-/// The length that Safari accepts, and that every relay fits into a QUIC packet. RakNet's MTU is 28 bytes more: 1,052.
+/// The maximum datagram length in bytes. Safari accepts datagrams of this length, and one fits into a QUIC packet of
+/// every relay. RakNet's MTU includes 28 bytes of IP and UDP headers, so it is 1,052.
 const LONGEST_DATAGRAM: usize = 1_024;
 /// The id of RakNet's first request, which is padded to the MTU that it proposes.
 const REQUEST_1: u8 = 0x05;
-/// The length of its id, the magic and the protocol version.
+/// The minimum length of that request in bytes: id, magic and protocol version.
 const REQUEST_1_LEAST: usize = 18;
 
 #[wasm_bindgen]
@@ -73,12 +74,13 @@ extern "C" {
     fn write(this: &Writer, datagram: &Uint8Array) -> Promise;
 }
 
-/// Returns true if the browser has WebTransport. `http` pages have none, except those of this machine.
+/// Returns true if the browser has WebTransport. `http` pages have none, except those from the local machine.
 pub(super) fn is_supported() -> bool {
     Reflect::get(&global(), &"WebTransport".into()).is_ok_and(|class| class.is_function())
 }
 
-/// An open or opening session. Dropping it closes it, once the browser has accepted sent datagrams.
+/// An open or opening session. Dropping it closes the session once the browser has accepted the sent datagrams, or
+/// after [`LAST_MS`].
 #[derive(Debug)]
 pub(super) struct Session(Rc<Shared>);
 
@@ -122,8 +124,8 @@ impl Session {
         self.0.buffered.get() < MAX_BUFFERED
     }
 
-    /// Sends a datagram; one that is too long for the path is dropped. The first request of RakNet is cut, because the
-    /// server proposes no more than it receives.
+    /// Sends a datagram, or drops it if it is too long for the path. RakNet's first request is shortened instead: it is
+    /// padded to the MTU that it proposes, and the server proposes no more than it receives.
     pub(super) fn send(&self, datagram: &[u8]) {
         let (writer, Some(fitting)) = (self.0.writer.borrow(), fit(datagram, self.0.longest())) else {
             return;
@@ -161,12 +163,12 @@ impl Shared {
         if let Some(session) = &*self.session.borrow() {
             let info = Object::new();
             let _ = Reflect::set(&info, &"closeCode".into(), &NORMAL.into());
-            // This fails if the session was never open, or is closed.
+            // This fails if the session never opened or is already closed.
             let _ = session.close(&info);
         }
     }
 
-    /// Returns the longest datagram that is transmitted in both directions.
+    /// Returns the length of the longest datagram that can be sent in both directions.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a length, and limited")]
     fn longest(&self) -> usize {
         let session = self.session.borrow();
@@ -222,14 +224,14 @@ async fn run(
     Ok(RelayClose { code, reason: member("reason").as_string().unwrap_or_default() })
 }
 
-/// Opens a session at the first URL that accepts one; returns it with the promise of its closing.
+/// Opens a session at the first URL that accepts one. Returns the session and the promise that settles when it closes.
 async fn connect(shared: &Shared, relay: &Url, offer: &Offer) -> Result<(WebTransport, JsFuture), JsValue> {
     let options = session_options(offer)?;
     let mut failure = JsValue::UNDEFINED;
     for url in session_urls(relay, offer)? {
         let session = WebTransport::new(&url, &options)?;
         *shared.session.borrow_mut() = Some(session.clone());
-        // Requested before it can be rejected, so that the browser reports no unhandled rejection.
+        // Converted before the promise can be rejected, so that the browser reports no unhandled rejection.
         let closed = JsFuture::from(session.closed());
         match JsFuture::from(session.ready()).await {
             Ok(_) => return Ok((session, closed)),
@@ -273,7 +275,7 @@ fn session_urls(relay: &Url, offer: &Offer) -> Result<Vec<String>, JsValue> {
     Ok(urls)
 }
 
-/// Limits the datagrams waiting in the browser. Two limits were renamed in the standard.
+/// Limits the datagrams queued in the browser. The standard has renamed two of the limits.
 fn limit(datagrams: &Datagrams) -> Result<(), JsValue> {
     for way in ["outgoing", "incoming"] {
         let set =
@@ -291,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_request_is_cut_to_the_path() {
+    fn only_the_first_request_is_shortened_to_the_maximum_datagram() {
         let request = [REQUEST_1; 1_464];
         assert_eq!(fit(&request, 1_024), request.get(..1_024));
         assert_eq!(fit(&request, 17), None);

@@ -12,10 +12,11 @@ use super::announced::{PROTOCOL, ask};
 use super::browser::after_task;
 use super::error::{LOST, RelayClose};
 
-/// The maximum number of bytes in the buffer of the WebSocket, where datagrams only get older.
+/// The maximum number of bytes in the buffer of the WebSocket. The protocol's congestion control can no longer delay
+/// these bytes.
 pub(super) const MAX_BUFFERED: u32 = 64 * 1024;
 
-/// The default path of the WebSocket. If it cannot be opened elsewhere, the announced path of the relay is tried.
+/// The default path of the WebSocket. If another path cannot be opened, the path in the relay's announcement is tried.
 const PATH: &str = "/ws";
 
 /// An event of a carrier.
@@ -30,7 +31,7 @@ pub(super) enum FromRelay {
 /// An open or opening WebSocket of a relay. Dropping it closes it.
 #[derive(Debug)]
 pub(super) struct Socket {
-    /// The WebSocket at the given path, or at the announced one.
+    /// The WebSocket at the caller's path, or at the announced path.
     current: Rc<RefCell<Option<Opened>>>,
     giving_up: AbortController,
 }
@@ -87,7 +88,7 @@ impl Drop for Socket {
     }
 }
 
-/// The search for the announced path, after the WebSocket could not be opened at the given one.
+/// The attempt at the announced path, after the WebSocket could not be opened at the caller's path.
 #[derive(Clone)]
 struct Seeking {
     relay: Url,
@@ -136,7 +137,8 @@ impl Opened {
         let end = ending(on_event);
         let at_error = end.clone();
         let on_close = Closure::new(move |event: CloseEvent| end(event.code(), event.reason()));
-        // By the standard, a close event with more details follows, but not if the policy of the page forbids the URL.
+        // By the standard, a close event with more details follows an error event. It is missing if the content
+        // security policy of the page forbids the URL.
         let on_error = Closure::new(move |_: Event| {
             let end = at_error.clone();
             after_task(move || end(LOST, String::new()));
@@ -165,7 +167,8 @@ impl Drop for Opened {
     }
 }
 
-/// Reports the first closing of a WebSocket. Some runtimes report the code 0 for one that was never open.
+/// Returns a function that reports the first close of a WebSocket. Converts the code 0, which some runtimes report for
+/// a WebSocket that never opened.
 fn ending(on_event: impl Fn(FromRelay) + Clone + 'static) -> impl Fn(u16, String) + Clone + 'static {
     let has_ended = Rc::new(Cell::new(false));
     move |code, reason| {

@@ -1,4 +1,4 @@
-// The packed package with each bundler, served and built, in Chromium and in Firefox.
+// The packed npm package, served and built by each bundler, in Chromium, Firefox and WebKit.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -32,11 +32,11 @@ const EXPECTED = {
   "./voice": "7",
 };
 
-/** A page makes eleven connections in sequence, after a tool has built it. */
+/** The time limit for a page, which opens eleven connections in sequence after the bundler has built it. */
 const PLAY_MS = 180_000;
 const LIMIT_MS = 600_000;
 
-/** Cleanup functions for the end. */
+/** Cleanup functions that run after all tests. */
 const stops = [];
 let folder;
 let root;
@@ -160,7 +160,7 @@ function write(name, main, script, files = {}) {
   return project;
 }
 
-/** Returns the title of a project's page built by a tool. */
+/** Builds a project with a bundler, and returns the title of its page. */
 async function titleOfBuilt(tool, project) {
   const out = join(project, "built");
   mkdirSync(out);
@@ -178,7 +178,7 @@ async function titleOfBuilt(tool, project) {
 
 const OPTIONS = '{ target: "raknet", transport: "websocket", timeoutMs: 60_000 }';
 
-test("parcel builds `.` without configuration", { timeout: LIMIT_MS }, async () => {
+test("parcel builds the entry `.` without configuration", { timeout: LIMIT_MS }, async () => {
   const script = `import { connect } from "rakwire";
     connect(new URLSearchParams(location.search).get("relay"), ${OPTIONS}).then(
       (connection) => (document.title = "done " + connection.transport),
@@ -209,7 +209,7 @@ test("parcel builds `await using` with the settings of the README", { timeout: L
   const [settings] = readme.match(/^\{ "extends": "@parcel\/config-default".*$/m);
   const files = { ".parcelrc": JSON.parse(settings), "tsconfig.json": { compilerOptions: { target: "es2022", module: "esnext" } } };
   const project = write("using-parcel", "main.ts", USING, files);
-  // As if it were installed in the project.
+  // Parcel resolves its configuration from the project, so the project needs a link to the package.
   symlinkSync(join(HERE, "node_modules/@parcel"), join(project, "node_modules/@parcel"));
   assert.equal(await titleOfBuilt(TOOLS.parcel, project), "done local");
 });

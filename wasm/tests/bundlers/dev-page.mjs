@@ -1,4 +1,4 @@
-// A page with a connection under the dev server of Vite. Its script is saved again.
+// A page with a connection, served by the dev server of Vite. Tests save its script to trigger updates.
 
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { PAGE } from "./tools.mjs";
 
 const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The handling of hot updates in a script: none, so that Vite reloads the page, or disposing of itself. */
+/** The scripts: one without hot update handling, for which Vite reloads the page, and one that disposes of itself. */
 export const SCRIPTS = {
   "full reload": "",
   "hot update": "import.meta.hot.accept(); import.meta.hot.dispose(() => connection.close());",
@@ -47,8 +47,8 @@ const BROWSERS = {
 };
 
 /**
- * Serves and opens such a page, which connects to the relay at `url`. `save` saves its script, and resolves once it has
- * connected.
+ * Serves a page that connects to the relay at `url`, and opens it. `save` saves its script, and resolves once the new
+ * script has connected.
  */
 export async function openDevPage(t, update, url, mode, browser = "Chromium") {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-dev-"));
@@ -63,7 +63,7 @@ export async function openDevPage(t, update, url, mode, browser = "Chromium") {
   const file = join(folder, "main.js");
   const write = (number) => writeFileSync(file, script(number, SCRIPTS[update], url, mode));
   write(1);
-  // Saves are reported to Vite directly and once, because file notifications of a system are late, duplicated or
+  // Saves are reported to Vite directly, because file notifications of the operating system may be late, duplicated or
   // missing on a busy machine.
   const served = { port: 0, host: "127.0.0.1", watch: null };
   let [loads, listening] = [0, 0];
@@ -87,7 +87,7 @@ export async function openDevPage(t, update, url, mode, browser = "Chromium") {
       number += 1;
       write(number);
       server.watcher.emit("change", file);
-      await until(isOpen, "the page connects once more");
+      await until(isOpen, "the changed page connects");
     },
   };
 }

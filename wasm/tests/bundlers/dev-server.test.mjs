@@ -1,5 +1,5 @@
-// Saving under a dev server leaves no stale player: a page that Vite reloads closes its connection, and so does a
-// script that disposes of itself on a hot update.
+// Saving a script under a dev server leaves no stale player. A page closes its connection when Vite reloads it, and a
+// script when it disposes of itself on a hot update.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -17,7 +17,7 @@ for (const browser of ["Chromium", "Firefox"]) {
       // Firefox does not use data channels over the loopback interface.
       const needsAddress = browser === "Firefox" && way.transport === "webrtc";
       const options = { timeout: 600_000, skip: needsAddress && NO_ADDRESS };
-      test(`${SAVES} saves leave one player, ${update} in ${browser}: ${nameOf(way)}`, options, async (t) => {
+      test(`after ${SAVES} saves of a source file, the server has one player, ${update} in ${browser}: ${nameOf(way)}`, options, async (t) => {
         const { url, ends } = await startLogged(t, ",kind=raknet", needsAddress ? `${OWN_ADDRESS}:0` : undefined);
         const page = await openDevPage(t, update, url, way, browser);
         const loads = page.loads();
@@ -26,7 +26,7 @@ for (const browser of ["Chromium", "Firefox"]) {
           await until(() => ends().length >= save, "the previous player has disconnected");
         }
         assert.deepEqual([...new Set(ends())], [DISCONNECTED]);
-        assert.equal(page.loads() - loads, update === "full reload" ? SAVES : 0, "loads of the page");
+        assert.equal(page.loads() - loads, update === "full reload" ? SAVES : 0, "number of times the page was loaded");
       });
     }
   }

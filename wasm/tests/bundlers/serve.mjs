@@ -7,7 +7,7 @@ import { extname, join, normalize } from "node:path";
 
 const TYPES = { ".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 
-/** With `tls`, which has a `cert` and its `key`, it uses `https`. */
+/** Serves a folder over `http`, or over `https` if `tls` contains a `cert` and its `key`. */
 export async function serve(folder, headers = {}, tls = undefined) {
   const answer = async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://any").pathname));
@@ -24,7 +24,7 @@ export async function serve(folder, headers = {}, tls = undefined) {
   const { port } = server.address();
   const stop = async () => {
     const stopped = new Promise((resolve) => server.close(resolve));
-    // Browsers keep connections open for later requests.
+    // Browsers keep idle connections open, which would delay `close`.
     server.closeAllConnections();
     await stopped;
   };

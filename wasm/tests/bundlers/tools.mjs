@@ -1,12 +1,12 @@
-// The way in which each tool builds a page of the fixture: `dev` serves it as during development, `build` writes files
-// to a folder. `wasm` is the module that locates the WebAssembly for `rakwire/slim`.
+// The bundlers, and how each builds a page of the fixture. `dev` serves the page as during development; `build` writes
+// files to a folder. `wasm` is the source of the module that locates the WebAssembly for `rakwire/slim`.
 
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import * as esbuild from "esbuild";
 
-/** The tool serves `root` until `stop`. */
+/** Returns a version of Vite as a tool. Its `dev` serves `root` until `stop`. */
 function vite(version) {
   return {
     wasm: 'export { default } from "rakwire/raknet.wasm?url";',
@@ -31,7 +31,7 @@ const webpackOptions = (root, mode) => ({
   performance: { hints: false },
 });
 
-/** The page for tools that do not generate one. */
+/** The HTML page for bundlers that do not generate one. */
 export const PAGE = '<!doctype html><meta charset="utf-8"><title>rakwire</title><script type="module" src="main.js"></script>';
 
 const webpack = {

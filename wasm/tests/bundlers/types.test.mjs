@@ -1,4 +1,5 @@
-// The declarations of the package in projects with an older TypeScript that also checks declarations of libraries.
+// The declarations of the package in projects with an older TypeScript that does not skip the declarations of
+// libraries.
 
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Runs the table of failures in a runtime, and checks it.
+// Makes the attempts of the failure table in a runtime, and checks their outcomes.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -14,8 +14,8 @@ import { MARGIN_MS } from "./table.mjs";
 const RUN = fileURLToPath(new URL("run.mjs", import.meta.url));
 
 /**
- * Checks that every row has the expected outcome, and did not take longer than its deadline plus the margin of a busy
- * machine. If `RAKWIRE_FAILURES` names a file, the rows are appended to it.
+ * Checks that every row has the expected outcome and did not exceed its deadline by more than {@link MARGIN_MS}. If
+ * `RAKWIRE_FAILURES` names a file, appends the rows to it.
  */
 export function check(runtime, rows, least = 51) {
   if (process.env.RAKWIRE_FAILURES) {
@@ -28,7 +28,10 @@ export function check(runtime, rows, least = 51) {
   assert.deepEqual(late, []);
 }
 
-/** Starts the slots, and a server that changes the path of one of them as the path of a request requires. */
+/**
+ * Starts the places of `places.mjs`, and a control server. The path of a request to it names a place and the change to
+ * its network path.
+ */
 export async function startControlled(t) {
   const { places, control } = await startPlaces(t);
   const server = createServer(async ({ url }, response) => {
@@ -41,7 +44,7 @@ export async function startControlled(t) {
   return { places, control: `http://127.0.0.1:${server.address().port}/` };
 }
 
-/** Runs the table with a program, such as `node` or `deno run`. */
+/** Makes the attempts of the table with a program, such as `node` or `deno run`. */
 export async function checkProgram(t, runtime, [program, ...args], { needsWebSocket = false } = {}) {
   const settings = JSON.stringify({ ...(await startControlled(t)), needsWebSocket });
   const { stdout } = await promisify(execFile)(program, [...args, RUN, settings], { maxBuffer: 1 << 24 });

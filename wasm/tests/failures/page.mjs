@@ -12,7 +12,7 @@ const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
 /** A policy that blocks every relay. */
 export const POLICY = { "content-security-policy": "default-src 'self' 'wasm-unsafe-eval'; connect-src 'self'" };
 
-/** Serves it, and returns its URL. `headers` are those of the page. */
+/** Serves the page with these `headers`, and returns its URL. */
 export async function serveTable(t, headers) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-failures-page-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -26,7 +26,7 @@ export async function serveTable(t, headers) {
   return server.url;
 }
 
-/** Runs the table in a page. `control` is the URL of `startControlled`. */
+/** Makes the attempts of the table in a page. `control` is the URL of the server of `startControlled`. */
 export async function tableInPage([places, transport, control, ways]) {
   const { table } = await import("/table.mjs");
   const rakwire = await import("/dist/index.js");
@@ -34,7 +34,7 @@ export async function tableInPage([places, transport, control, ways]) {
   return table({ ...rakwire, isTransient }, places, { options: { transport }, control: (what) => fetch(control + what), ways });
 }
 
-/** Runs the part of the table for a page with the policy. */
+/** Makes the attempts for a page with {@link POLICY}. */
 export async function forbiddenInPage(places) {
   const { forbiddenTable } = await import("/table.mjs");
   const rakwire = await import("/dist/index.js");
@@ -42,7 +42,7 @@ export async function forbiddenInPage(places) {
   return forbiddenTable({ ...rakwire, isTransient }, places);
 }
 
-/** Runs the part of the table with workers that hang. */
+/** Makes the attempts with workers that hang. */
 export async function hungInPage(places) {
   const { hungTable } = await import("/table.mjs");
   const { isTransient } = await import("/dist/reconnect.js");

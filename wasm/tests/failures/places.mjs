@@ -1,4 +1,4 @@
-// Relays, servers and fake ones, each with a defect.
+// The places to which the failure tests connect: relays, game servers and fakes, each with one defect.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createSocket } from "node:dgram";
@@ -13,10 +13,10 @@ import { relayTokens } from "../keys.mjs";
 import { startEcho, startRelay } from "../support.mjs";
 import { startTcpWay, startWay } from "../way.mjs";
 
-/** The close codes of proxies, and the one of a full relay. */
+/** The close codes of proxies, and the close code of a full relay. */
 const CODES = [1001, 1011, 1012, 1013, 1014, 4429];
 
-/** The HOST:PORT of a UDP socket that does not answer, or of one that was closed. */
+/** Returns the HOST:PORT of a UDP socket that does not answer, or of a closed socket. */
 async function udpPort(t, { isThere }) {
   const socket = createSocket("udp4");
   socket.bind(0, "127.0.0.3");
@@ -30,7 +30,7 @@ async function udpPort(t, { isThere }) {
   return `${address}:${port}`;
 }
 
-/** The HOST:PORT of a TCP server that accepts and sends nothing, or of one that was closed. */
+/** Returns the HOST:PORT of a TCP server that accepts connections and sends nothing, or of a closed server. */
 async function tcpPort(t, { isThere }) {
   const sockets = [];
   const server = createServer((socket) => sockets.push(socket.on("error", () => undefined).pause()));
@@ -49,13 +49,13 @@ async function tcpPort(t, { isThere }) {
   return `127.0.0.1:${port}`;
 }
 
-/** The HOST:PORT of a proxy that closes each WebSocket with the code in its URL. */
+/** Starts a proxy that closes each WebSocket with the code in the URL of the WebSocket. Returns its HOST:PORT. */
 async function closingProxy(t) {
   const proxy = new WebSocketServer({ host: "127.0.0.1", port: 0, handleProtocols: ([first]) => first });
   await once(proxy, "listening");
   proxy.on("connection", (socket, { url }) => {
     const code = new URL(url, "ws://proxy").searchParams.get("code");
-    // A client looking for a previous server at this port has no code.
+    // A client of an earlier test that still tries this port sends no code.
     return code === null ? socket.terminate() : socket.close(Number(code));
   });
   t.after(() => proxy.close());
@@ -63,9 +63,13 @@ async function closingProxy(t) {
 }
 
 /**
- * A proxy, as HOST:PORT, that passes WebSockets on to a relay. `close` closes the open ones with a code. `refuse` cuts
- * them, and closes the next one with a code immediately. `ignore` cuts them, and blocks later ones until `answer`,
- * which waits for the first of them, as `ignored` does. The relay sees lost connections.
+ * Starts a proxy, at HOST:PORT, that forwards WebSockets to a relay. To the relay, all changes look like lost
+ * connections:
+ *
+ * - `close` closes the open WebSockets with a code.
+ * - `refuse` cuts the open WebSockets, and closes the next one immediately with a code.
+ * - `ignore` cuts the open WebSockets, and blocks later ones until `answer`. Both `answer` and `ignored` first wait for
+ *   a blocked WebSocket.
  */
 async function openProxy(t, relay) {
   const proxy = new WebSocketServer({ host: "127.0.0.1", port: 0, handleProtocols: ([first]) => first });
@@ -113,7 +117,7 @@ async function openProxy(t, relay) {
   return { address: `127.0.0.1:${proxy.address().port}`, close, refuse, ignore, ignored: () => ignored, answer };
 }
 
-/** A relay with a single slot for this address, which is taken. */
+/** Starts a relay that allows one client per address, and takes that slot. */
 async function crowdedRelay(t, server) {
   const relay = await startRelay(t, { game: server }, "--clients-per-address", "1", "--exempt", "192.0.2.0/24");
   const first = new WebSocket(`ws://${relay.address}/ws?target=game`);
@@ -122,7 +126,7 @@ async function crowdedRelay(t, server) {
   return relay.address;
 }
 
-/** Returns all slots by name, as HOST:PORT, and a function that degrades the one named `way`. */
+/** Returns the HOST:PORT of all places by name, and a function that degrades the path of the place `way`. */
 export async function startPlaces(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-failures-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -153,7 +157,7 @@ export async function startPlaces(t) {
   return { places, control: { cut: () => way.cut(), silence: () => way.silence(), ignore, ignored, answer, ...Object.fromEntries(["close", "refuse"].flatMap(byCode)) } };
 }
 
-/** Starts paths to a relay by these transports. */
+/** Starts a path to a relay for each of these transports. */
 export async function startWays(t, transports) {
   const { address: server } = await startEcho(t);
   const relay = await startRelay(t, { game: `${server},kind=raknet` }, "--allow-any-origin");

@@ -1,5 +1,5 @@
-// The closing of an open connection when its tab is closed, reloaded, left and shown again, or frozen, as observed by
-// its page and by the game server.
+// The effects of closing, reloading, leaving and freezing a tab on its open connection, as observed by its page and by
+// the game server.
 
 import assert from "node:assert/strict";
 import { performance } from "node:perf_hooks";
@@ -9,8 +9,8 @@ import { startLoggedEcho, startRelay, until } from "../support.mjs";
 import { startTcpWay } from "../way.mjs";
 
 /**
- * The time after which a server times out a silent player, which is the deadline of every closing. A page that
- * continues afterwards detects in the same time that its server is silent.
+ * The time after which a server times out a silent player, which is the deadline for the server to notice a closed
+ * connection. A page detects a silent server after the same time.
  */
 const SILENCE_MS = 10_000;
 
@@ -28,7 +28,10 @@ const OPEN = (url, { transport, inWorker }) => `(async () => {
   return "open";
 })()`;
 
-/** Waits until the outcome of the connection is clear, if the page still has it. */
+/**
+ * Waits until the connection of the page has closed or proved to be open. Returns `undefined` if the page has no
+ * connection.
+ */
 const GO_ON = (open) => `(async () => {
   if (globalThis.events === undefined) return ${open};
   while (["interrupted", undefined].includes(globalThis.events.at(-1))) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -39,7 +42,7 @@ const GO_ON = (open) => `(async () => {
 const TICKS = "globalThis.ticks";
 const TICK = `(${TICKS} = 0, setInterval(() => (${TICKS} += 1), 5), undefined)`;
 
-/** Earlier messages are echoed, and the connection had no event. */
+/** Checks that the connection had no event, and that messages are still echoed. */
 const ECHO = `(async () => {
   globalThis.connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
   await globalThis.connection.receive();
@@ -47,10 +50,13 @@ const ECHO = `(async () => {
 })()`;
 
 /**
- * The rows of one transport, with or without a worker. `openTab` opens a tab at a URL. Its `evaluate` returns the value
- * of an expression, and `close`, `reload`, `leave` and `comeBack` navigate. If the browser can freeze pages, it also
- * has `freeze` and `thaw`, and `ask` for a value meanwhile; `stop` halts the processes of all tabs with their workers,
- * and `goOn` resumes them. The relay listens at `listen`.
+ * Returns the rows of one transport, with or without a worker. The relay listens at `listen`. `openTab` opens a tab at
+ * a URL, which has these methods:
+ *
+ * - `evaluate` returns the value of an expression.
+ * - `close`, `reload`, `leave` and `comeBack` navigate.
+ * - If the browser can freeze pages, `freeze` and `thaw` do so, and `ask` reads a value of a frozen page.
+ * - `stop` halts the processes of all tabs with their workers, and `goOn` resumes them.
  */
 export async function tabRows(t, openTab, home, mode, { keepsPages = false, freezesPages = false, listen = "127.0.0.1:0" } = {}) {
   const echo = await startLoggedEcho(t);
@@ -60,7 +66,9 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
   const ends = () => echo.logged().match(/(?<= disconnected .*reason=).*/g) ?? [];
   const rows = [];
 
-  /** Does something to a new tab with a connection. `later` returns what its page observed afterwards. */
+  /**
+   * Opens a tab with a connection and calls `happens` on it. `later` returns the observations of the page afterwards.
+   */
   async function row(what, happens, expected, later = async () => undefined) {
     const tab = await openTab(home);
     await tab.evaluate(open);
@@ -76,13 +84,13 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
     rows.push({ what, seen: { page, server: ends()[before] }, expected, ms, deadlineMs: 2 * SILENCE_MS });
     if (what !== "closed") {
       await tab.close();
-      await until(() => ends().length > before, "the server is notified that the tab is gone");
+      await until(() => ends().length > before, "the server has logged the end of the connection");
     }
   }
 
   await row("closed", (tab) => tab.close(), { page: undefined, server: DISCONNECTED });
   await row("reloaded", (tab) => tab.reload(), { page: "open", server: DISCONNECTED }, (tab) => tab.evaluate(open));
-  // A page that the browser has not kept is reloaded.
+  // The browser reloads a page that is not in its back/forward cache.
   const restored = { page: keepsPages ? "page-left" : "open", server: DISCONNECTED };
   await row("restored", (tab) => tab.leave().then(tab.comeBack), restored, (tab) => tab.evaluate(GO_ON(open)));
   if (freezesPages) {
@@ -92,11 +100,11 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
       await tab.freeze();
       const ticks = await tab.ask(TICKS);
       way.cut?.();
-      // Another player connects and plays meanwhile.
+      // A player in another tab connects and plays while the first tab is frozen.
       const other = await openTab(home);
       await other.evaluate(open);
       await other.evaluate(ECHO);
-      assert.equal(await tab.ask(TICKS), ticks, "nothing runs in a tab that is frozen");
+      assert.equal(await tab.ask(TICKS), ticks, "the timer of a frozen tab must not run");
       await tab.thaw();
       return other;
     };

@@ -1,5 +1,5 @@
-// The errors in a page or another runtime when a connection cannot be opened or is lost: one list of attempts for all
-// runtimes. `places` are those of `places.mjs`, and `rakwire` is the package.
+// The failure table: attempts to connect that fail, and connections that are lost, with the expected errors in every
+// runtime. `places` are the places of `places.mjs`, and `rakwire` is the package.
 
 /** The time limit of an attempt. An attempt that exceeds it fails with the code of its deadline. */
 const DEADLINE_MS = 30_000;
@@ -7,13 +7,13 @@ const DEADLINE_MS = 30_000;
 const SHORT_MS = 1_000;
 /** The time for which a relay keeps a flow by default, which is the deadline of a connection with a lost path. */
 const FLOW_MS = 30_000;
-/** The margin of a deadline on a busy machine. A wait that is longer hangs. */
+/** The margin added to every deadline for a busy machine. A longer wait counts as a hang. */
 export const MARGIN_MS = 30_000;
 
 /** A close code that Deno treats as a protocol error, so that its WebSocket closes with 1006. */
 const UNKNOWN_TO_DENO = 1014;
 
-/** Attempts of `connect`: the slot, the options and the expected outcome of each. */
+/** Attempts of `connect`: the place, the options and the expected outcome of each. */
 const CONNECT = {
   "relay down": { at: "down", code: "relay-unreachable", isTransient: true },
   "refused origin": { at: "foreign", code: "origin-refused", relayCode: 4403 },
@@ -36,7 +36,7 @@ const CONNECT = {
   ),
 };
 
-/** Attempts of `ping`: the same where no connection is needed. */
+/** Attempts of `ping` at the places that do not require a connection. */
 const PING = Object.fromEntries(
   Object.entries({ ...CONNECT, "silent server": { ...CONNECT["silent server"], code: "no-answer" }, "black hole": { ...CONNECT["black hole"], code: "no-answer" } })
     .filter(([what]) => what !== "wrong protocol")
@@ -44,7 +44,7 @@ const PING = Object.fromEntries(
 );
 
 const DEAD = { at: "deadServer", scheme: "udp", path: "", options: { timeoutMs: SHORT_MS } };
-/** Attempts to connect directly to a server. Sockets of Deno do not report ICMP errors. */
+/** Attempts to connect directly to a server over UDP. Deno's sockets do not report ICMP errors. */
 const DIRECT = {
   "with ICMP": {
     "udp: dead server": { ...DEAD, code: "server-unreachable", isTransient: true },
@@ -59,7 +59,7 @@ const DIRECT = {
 /** The close codes of a proxy that restarts, fails or has lost the relay. */
 const BY_PROXIES = [1001, 1011, 1012, 1013, 1014];
 const GOES_ON = ["interrupted", "resumed"];
-/** Open connections over a WebSocket, the disturbance of the path to the relay, and the expected events. */
+/** Open connections over a WebSocket: the change to the path to the relay, and the expected events. */
 const LATER = {
   cut: { change: "cut", events: GOES_ON },
   silence: { change: "silence", events: GOES_ON },
@@ -72,7 +72,7 @@ const LATER = {
   "resumption unanswered: close": { at: "openProxy", change: "ignore", closesAfter: "ignored", heal: "answer", events: ["interrupted", "local"] },
 };
 
-/** The same with a transport over UDP: a cut path is blocked until the connection is interrupted. */
+/** The rows of {@link LATER} for a transport over UDP, whose path is blocked until the connection is interrupted. */
 const later = (transport) => ({
   [`cut, ${transport}`]: { transport, change: "cut", heal: "heal", events: GOES_ON },
   [`silence, ${transport}`]: { transport, change: "silence", events: GOES_ON },
@@ -85,7 +85,7 @@ const FORBIDDEN = {
   "policy: discover": { isPing: true, discovers: true },
 };
 
-/** Returns the outcome of a promise, if it settles before its deadline. */
+/** Returns the outcome of a promise, or a text if it does not settle within its deadline plus {@link MARGIN_MS}. */
 async function byDeadline(deadlineMs, promise) {
   let timer;
   const late = new Promise((resolve) => (timer = setTimeout(resolve, deadlineMs + MARGIN_MS, "it waits beyond its deadline")));
@@ -95,8 +95,9 @@ async function byDeadline(deadlineMs, promise) {
 }
 
 /**
- * Makes all attempts. Each results in a row: the attempt, the outcome, its milliseconds, the expected outcome, and its
- * deadline. `control` changes the path of a slot; `ways` are those of transports over UDP, as `startWay` returns them.
+ * Makes all attempts and returns a row for each: the attempt, the outcome, its duration in milliseconds, the expected
+ * outcome, and the deadline. `control` changes the path of a place. `ways` are the paths of the transports over UDP, as
+ * returned by `startWay`.
  */
 export async function table(rakwire, places, { options = {}, control, udp, ways = {} } = {}) {
   const rows = [];
@@ -123,13 +124,14 @@ export async function forbiddenTable(rakwire, places) {
   return rows;
 }
 
-/** The time that a connection waits for a worker that should end it, and the limit for a silent worker. */
+/** The time in milliseconds after which a connection gives up on a worker that does not close it. */
 const WORKER_MS = 15_000;
+/** The time in milliseconds after which a worker that sends nothing is terminated. */
 const SILENT_WORKER_MS = 20_000;
 
 /**
- * Tests connections with a worker that hangs from the beginning or once it is open. `start` starts a worker that hangs
- * on request.
+ * Makes attempts with a worker that hangs before or after the connection opens. `start` starts a worker that hangs on
+ * request.
  */
 export async function hungTable({ connect, createWorker, isTransient }, places, start) {
   const rows = [];
@@ -190,7 +192,7 @@ async function tryTo({ connect, ping, discover, isTransient }, places, { at, sch
 async function loseWay({ connect }, url, what, { transport = "websocket", change, heal, closesAfter, events }, control, options) {
   const connection = await connect(url, { target: "game", timeoutMs: DEADLINE_MS, silenceTimeoutMs: FLOW_MS, ...options, transport });
   if (transport !== "websocket") {
-    // A relay names the flow when the connection requests it, which happens on opening. The echo arrives after that.
+    // The relay answers the flow request that the connection sent on opening. The echo arrives after that answer.
     connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
     await connection.receive();
   }
@@ -203,7 +205,7 @@ async function loseWay({ connect }, url, what, { transport = "websocket", change
   const ends = connection.closed.then(({ code, relayCode }) => seen.push(relayCode === undefined ? code : `${code}, ${relayCode}`));
   const startedAt = performance.now();
   await control(change);
-  // Sends something, so that a missing answer is noticed, unless the connection has ended.
+  // A silent carrier is only detected while an answer is outstanding. Fails if the connection has closed.
   try {
     connection.send(Uint8Array.of(0xfe));
   } catch {

@@ -1,5 +1,5 @@
-// The table of failures of `../failures.test.mjs` in each supported runtime. They run in parallel, because they mostly
-// wait.
+// The failure table of `../failures/table.mjs` in each supported runtime. The runtimes run in parallel, because they
+// mostly wait.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -18,7 +18,7 @@ const RUNTIMES = {
   Deno: [".bin/deno", "run", "--quiet", "--no-prompt", "--allow-net", "--allow-read", "--allow-env"],
   Bun: [".bin/bun", "run"],
 };
-/** Runtimes without a WebSocket of their own. */
+/** The runtimes without a built-in WebSocket. */
 const WITHOUT_WEBSOCKET = ["Node 20"];
 
 describe("runtimes", { concurrency: true }, () => {

@@ -16,7 +16,7 @@ import { startEcho, startRelay } from "../support.mjs";
 
 const BIN = fileURLToPath(new URL("node_modules/.bin", import.meta.url));
 const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
-/** Prints a connect token. */
+/** A script of a backend that prints a connect token. */
 const BACKEND = `
 import { createToken } from "rakwire/tokens";
 

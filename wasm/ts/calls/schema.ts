@@ -118,9 +118,9 @@ const REFUSALS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
   [REASONS.unknown]: ["unknown-function", "the peer has registered no function with this name"],
   [REASONS.forbidden]: ["forbidden", "the peer does not allow this call"],
   [REASONS.badArguments]: ["bad-arguments", "the peer cannot decode the arguments; run the same version at both peers"],
-  [REASONS.answerTooLong]: ["answer-too-long", "the answer is longer than a message of the peer may be; raise maxBytes there"],
-  [REASONS.busy]: ["busy", "the peer is running as many calls as it may; try again later"],
-  [REASONS.answerDropped]: ["refused", "the function has run, but the peer had no room for its answer"],
+  [REASONS.answerTooLong]: ["answer-too-long", "the answer is longer than maxBytes of the peer; raise maxBytes there"],
+  [REASONS.busy]: ["busy", "the peer is already running maxCalls calls; try again later"],
+  [REASONS.answerDropped]: ["refused", "the function has run, but the peer dropped its answer because its send memory was full"],
   [REASONS.otherSchema]: ["schema-mismatch", "the peer has other argument or answer types for this function; run the same version at both peers"],
 };
 
@@ -140,7 +140,8 @@ export interface Encoding<T> {
 }
 
 /**
- * The encoding of a value: a `rabbit` schema, which Rust peers understand, or any other encoding that both peers have.
+ * The encoding of a value: a `rabbit` schema, which Rust peers can decode, or any other encoding that both peers
+ * implement.
  */
 export type ValueSchema<T = any> = Schema<T> | Encoding<T>;
 
@@ -254,7 +255,7 @@ export interface Caller {
 
 /** A handler of a function or signal. */
 export interface Handler<T, R> {
-  /** Returns true if the peer may call this. It is called before the arguments are decoded. */
+  /** Returns true if the caller may use this function or signal. Called before the arguments are decoded. */
   isAllowed(caller: Caller): boolean;
   /**
    * Handles the call and returns the answer. Throw a {@link FunctionError} to send the caller a code. Any other error
@@ -295,7 +296,8 @@ export class Registered {
   }
 
   /**
-   * Runs the handler and passes the encoded answer to `done`; it is empty for a signal. Synchronous if the handler is.
+   * Runs the handler and passes the encoded answer to `done`; the answer of a signal is empty. If the handler is
+   * synchronous, so is the call of `done`.
    */
   run(payload: Uint8Array, caller: Caller, done: (result: Uint8Array | Refusal) => void): void {
     const result = this.#begin(payload, caller);

@@ -61,7 +61,7 @@ function checkId(id: number): void {
 /** Refuses empty messages and nested aggregates, so that no message is unpacked twice. */
 function checkMessage(id: number, message: Uint8Array): void {
   if (message.length === 0 || message[0] === id) {
-    throw new CodecError("out-of-range", "a message of an aggregate is not empty and does not begin with the aggregate's id");
+    throw new CodecError("out-of-range", "a message in an aggregate must not be empty or begin with the id of the aggregate");
   }
 }
 
@@ -86,5 +86,5 @@ function readLength(reader: ByteReader): number {
       return length;
     }
   }
-  throw new CodecError("out-of-range", "a length has more bytes than it needs, or than four");
+  throw new CodecError("out-of-range", "a length is encoded in more bytes than it needs, or in more than four");
 }

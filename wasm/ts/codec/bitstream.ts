@@ -15,7 +15,7 @@ import { BitReader, BitWriter, CodecError } from "./cursor.js";
 
 /** A value type of a bit stream. */
 export interface Item<T> {
-  /** True if a delta starts with a bit that is set if the value changed. A single bit needs none. */
+  /** True if a delta starts with a bit that is set if the value changed. A one-bit value needs no such bit. */
   readonly hasDeltaFlag: boolean;
   write(bits: BitWriter, value: T): void;
   read(bits: BitReader): T;
@@ -23,9 +23,11 @@ export interface Item<T> {
   readCompressed(bits: BitReader): T;
 }
 
-/** The numbers of steps of a compressed `f32` or `f64` from -1 to 1, and of a number in a range. */
+/** The number of steps per unit of a compressed `f32` from -1 to 1. */
 const F32_STEPS = 32_767.5;
+/** The number of steps per unit of a compressed `f64` from -1 to 1. */
 const F64_STEPS = 2_147_483_648;
+/** The number of steps of a 16-bit number in a range. */
 const STEPS = 65_535;
 /** Vectors shorter than this are encoded without a direction. */
 const NO_DIRECTION = 0.000_01;
@@ -76,7 +78,7 @@ function bigInteger(width: number, isSigned: boolean): Item<bigint> {
   const fit = (value: bigint): bigint => (isSigned ? BigInt.asIntN(width, value) : BigInt.asUintN(width, value));
   const check = (value: bigint): bigint => {
     if (fit(value) !== value) {
-      throw outOfRange(`${value} has no room in ${width} bits`);
+      throw outOfRange(`${value} does not fit into ${width} bits`);
     }
     return BigInt.asUintN(width, value);
   };
@@ -93,7 +95,7 @@ function integer(width: number, isSigned: boolean): Item<number> {
   const big = bigInteger(width, isSigned);
   const check = (value: number): bigint => {
     if (!Number.isInteger(value)) {
-      throw outOfRange(`${value} is no whole number`);
+      throw outOfRange(`${value} is not an integer`);
     }
     return BigInt(value);
   };
@@ -115,7 +117,7 @@ export const i16: Item<number> = /* @__PURE__ */ integer(16, true);
 export const i32: Item<number> = /* @__PURE__ */ integer(32, true);
 export const i64: Item<bigint> = /* @__PURE__ */ bigInteger(64, true);
 
-/** One bit, in deltas as well. */
+/** One bit, including in deltas. */
 export const bool: Item<boolean> = {
   hasDeltaFlag: false,
   write: (bits, value) => bits.bit(value),
@@ -176,7 +178,7 @@ export const f64: Item<number> = {
   readCompressed: (bits) => bits.bits(32) / F64_STEPS - 1,
 };
 
-/** Clamps a number to an integer of 0 to `most`; NaN becomes 0. */
+/** Truncates a number to an integer and clamps it to 0 to `most`; NaN becomes 0. */
 function clamped(value: number, most: number): number {
   return Math.min(most, Math.max(0, Math.trunc(value))) || 0;
 }
@@ -185,7 +187,7 @@ function clamped(value: number, most: number): number {
 function widthOf(least: number, most: number): number {
   const width = most - least;
   if (!Number.isInteger(width) || width < 0 || width > 0xffff_ffff) {
-    throw outOfRange(`${least} to ${most} is no range`);
+    throw outOfRange(`${least} to ${most} is not a range of at most 2^32 integers`);
   }
   return 32 - Math.clz32(width);
 }
@@ -236,7 +238,7 @@ export class BitStreamWriter {
     this.bits.bytes(bytes);
   }
 
-  /** Writes a length prefix and the bytes. */
+  /** Writes a compressed 32-bit length, aligns, and writes the bytes. */
   alignedBytesSafe(bytes: Uint8Array): void {
     this.writeCompressed(u32, bytes.length);
     if (bytes.length > 0) {
@@ -244,7 +246,9 @@ export class BitStreamWriter {
     }
   }
 
-  /** Writes a string as bytes, because RakNet defines no encoding. */
+  /**
+   * Writes a string of at most 65,535 bytes. RakNet defines no character encoding, so the caller encodes the string.
+   */
   string(bytes: Uint8Array): void {
     if (bytes.length > MAX_STRING) {
       throw new CodecError("too-many", `a string has at most ${MAX_STRING} bytes, not ${bytes.length}`);
@@ -339,7 +343,7 @@ export class BitStreamReader {
     return this.bits.bytes(count);
   }
 
-  /** Reads a length prefix of at most `most`, and that many bytes. */
+  /** Reads the output of {@link BitStreamWriter.alignedBytesSafe}, at most `most` bytes. */
   alignedBytesSafe(most: number): Uint8Array<ArrayBuffer> {
     const count = this.readCompressed(u32);
     if (count > most) {

@@ -14,7 +14,7 @@ export function withId(id: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
 /** Splits a message into its id and its body, without copying. */
 export function splitId(message: Uint8Array): { id: number; body: Uint8Array } {
   if (message.length === 0) {
-    throw new CodecError("truncated", "a message is empty");
+    throw new CodecError("truncated", "the message is empty; it must begin with an id");
   }
   return { id: message[0] as number, body: message.subarray(1) };
 }
@@ -194,7 +194,7 @@ export class ByteReader {
       return decoder.decode(this.bytes(bytes));
     } catch (error) {
       this.#at = before;
-      throw error instanceof CodecError ? error : new CodecError("bad-utf8", "a text is not UTF-8");
+      throw error instanceof CodecError ? error : new CodecError("bad-utf8", "a text is not valid UTF-8");
     }
   }
 

@@ -231,7 +231,7 @@ export function text(most = 0xffff_ffff): Schema<string> {
       try {
         return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
       } catch {
-        throw new CodecError("bad-utf8", "a text is not UTF-8");
+        throw new CodecError("bad-utf8", "a text is not valid UTF-8");
       }
     },
   };

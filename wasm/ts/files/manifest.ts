@@ -1,5 +1,5 @@
 /**
- * The files of a transfer: the manifest, which the sender lists in pages, and the received bytes and digest of each
+ * The files of a transfer: the manifest, which the sender transmits in pages, and the received bytes and digest of each
  * file.
  */
 
@@ -131,12 +131,13 @@ export class IncomingFile {
   isPrepared = false;
   /** True while the application has the file and has not read it to its end. */
   isDelivered = false;
-  /** True if the application does not want the bytes. */
+  /** True if the application does not need the bytes. */
   isSkipped = false;
   /** The number of bytes that were already present. */
   present = 0;
-  /** The end offsets of the bytes requested from the sender, and of the bytes delivered to the application. */
+  /** The end offset of the bytes requested from the sender. */
   requested = 0;
+  /** The end offset of the bytes delivered to the application. */
   delivered = 0;
   #hash = new Sha256();
   #digest: Uint8Array | undefined;
@@ -146,7 +147,7 @@ export class IncomingFile {
     this.entry = entry;
   }
 
-  /** Starts with the bytes already present, at most as many as the file has. */
+  /** Starts with the bytes already present, truncated to the size of the file. */
   async begin(present: PresentBytes | undefined): Promise<void> {
     const { size } = this.entry;
     for await (const bytes of slices(present, size)) {

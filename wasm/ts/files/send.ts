@@ -17,8 +17,9 @@ const CHUNK = 32 * 1_024;
 const LEAST_CHUNK = 512;
 const MOST_CHUNK = 1024 ** 2;
 const MOST_WINDOW = 0xffff - 1;
-/** The size in bytes of a page without entries, and of an entry without its path. */
+/** The size in bytes of a manifest page without entries. */
 const PAGE_HEADER = 28;
+/** The size in bytes of a manifest entry without its path. */
 const ENTRY = 41;
 const TIMEOUT_MS = 120_000;
 
@@ -33,8 +34,8 @@ export interface SentFile {
 export interface SendFilesOptions extends WaitOptions {
   /**
    * The time in milliseconds without progress until the transfer fails. Progress is a request of the receiver, a reply
-   * accepted by the connection, or bytes read from a file. Pauses for `maxBytesPerSecond` do not count. A receiver that
-   * reads slowly sends no requests meanwhile, so allow for that. Default: 120,000.
+   * accepted by the connection, or bytes read from a file. Pauses for `maxBytesPerSecond` do not count. A receiver
+   * sends no requests while its application does not read, so choose a timeout above such pauses. Default: 120,000.
    */
   timeoutMs?: number;
   /** The maximum number of requests in progress. Default: 32. */
@@ -42,8 +43,8 @@ export interface SendFilesOptions extends WaitOptions {
   /** The maximum number of bytes per reply. Default: 32 KiB. */
   chunkBytes?: number;
   /**
-   * The maximum rate of replies in bytes per second. Low rates make the replies smaller, down to 512 bytes, so that
-   * four fit in a second. Default: no limit.
+   * The maximum rate of replies in bytes per second. At low rates replies become smaller, down to 512 bytes, to keep
+   * sending four per second. Default: no limit.
    */
   maxBytesPerSecond?: number;
   /** Called with the number of bytes sent and the total size of all files. */
@@ -162,7 +163,7 @@ class Sender {
     }
   }
 
-  /** Answers requests in order, each when the pacer and the connection allow it. */
+  /** Answers requests in order, each as soon as the pacer and the connection allow it. */
   async #reply(): Promise<void> {
     if (this.#isReplying || this.#files === undefined) {
       return;
@@ -281,7 +282,7 @@ function readPath(path: string): Uint8Array {
   return bytes;
 }
 
-/** Throws if an option is neither common to both sides nor in `own`. */
+/** Throws if an option is neither an option of both senders and receivers, nor in `own`. */
 export function checkTransfer(options: { delivery?: SendOptions }, ...own: string[]): void {
   checkNames(options, [...WAIT_OPTIONS, "timeoutMs", "window", "chunkBytes", "maxBytesPerSecond", "onProgress", "delivery", ...own]);
   checkNames(options.delivery, SEND_OPTIONS);
@@ -325,7 +326,7 @@ export class Pacer {
     this.#readyAt = begin + (1_000 * bytes) / this.#bytesPerSecond;
   }
 
-  /** Cancels the callback. */
+  /** Cancels the pending `onReady` callback. */
   stop(): void {
     clearTimeout(this.#timer);
   }

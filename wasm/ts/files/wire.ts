@@ -181,7 +181,7 @@ const REASONS: Readonly<Record<TransferReason, string>> = {
   "too-many-requests": "there were more open requests than the sender allows",
   "bad-message": "a message is malformed or does not match the request",
   "too-long": "a reply exceeds the maximum message length",
-  "timed-out": "no data within timeoutMs",
+  "timed-out": "the transfer made no progress within timeoutMs",
   other: "a reason that this version does not know",
 };
 

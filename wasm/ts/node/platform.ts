@@ -32,7 +32,7 @@ class UdpTransport implements Transport {
   readonly dropped = 0;
   readonly #host: string;
   readonly #port: number;
-  /** The addresses of the host that were not tried yet. */
+  /** The addresses of the host that have not been tried yet. */
   #addresses: LookupAddress[] = [];
   /** The socket; `undefined` until the host is resolved. */
   #socket: Socket | undefined;
@@ -42,7 +42,7 @@ class UdpTransport implements Transport {
   #hasReceived = false;
   /** The last datagram sent before anything was received. It is repeated to the next address. */
   #unanswered: Uint8Array | undefined;
-  /** True once the socket is to be closed, and once it is closed. */
+  /** True once `close` was called. Datagrams that are still buffered are sent first. */
   #isClosing = false;
   #isClosed = false;
   #buffered = 0;

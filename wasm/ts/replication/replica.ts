@@ -134,7 +134,7 @@ export class Places {
   readonly #entities: (Entity | undefined)[];
   /** The latest tick that affected each index. */
   readonly #ticks: Uint32Array;
-  /** The tick at which the entity of each index appeared, or the previous one disappeared. */
+  /** The tick at which the current entity of each index appeared, or the previous entity disappeared. */
   readonly #filledAt: Uint32Array;
   /** The fields of the record being read. */
   readonly #values = new Uint32Array(MAX_FIELDS);
@@ -165,7 +165,7 @@ export class Places {
 
   /**
    * Reads the records of an update, and applies them if `isApplied`. Returns false if the update is too old for one of
-   * them.
+   * its records.
    *
    * @throws CodecError if the records are invalid.
    */

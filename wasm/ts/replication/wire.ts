@@ -1,7 +1,4 @@
-/**
- * The parts shared by both sides of a replication: entity classes, the wire format (docs/plugins/replication.md), and
- * the set of received ticks.
- */
+/** The entity classes, the wire format (docs/plugins/replication.md) and the set of received ticks. */
 
 import type { BitReader } from "../codec/cursor.js";
 import { BitWriter, CodecError } from "../codec/cursor.js";
@@ -69,7 +66,7 @@ export function readClasses(classes: EntityClasses, maxBytes: number): readonly 
   if (all.length < 1 || all.length > MAX_CLASSES) {
     throw new RakwireError("bad-option", `there must be 1 to ${MAX_CLASSES} classes, not ${all.length}`);
   }
-  // The longest record is a full one with two flags per field.
+  // The longest possible record is a full record with two flags per field.
   const long = all.find(({ bits, fields }) => bits + 2 * fields.length + OVERHEAD_BITS > 8 * maxBytes);
   if (long !== undefined) {
     throw new RakwireError("bad-option", `an entity of the class ${long.name} does not fit into ${maxBytes} bytes`);
@@ -125,7 +122,7 @@ export interface State extends Name {
 /** Throws a `CodecError` if a condition of a valid message is false. */
 export function check(isRight: boolean): void {
   if (!isRight) {
-    throw new CodecError("out-of-range", "the message is empty");
+    throw new CodecError("out-of-range", "a replication message is invalid");
   }
 }
 

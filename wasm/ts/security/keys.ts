@@ -206,7 +206,7 @@ function readPinned(text: string): Trust {
   }
   const hash = readHash(text);
   if (hash === undefined) {
-    throw new RakwireError("bad-option", "serverKey must be a public key or a key hash, as keygen prints them, or any");
+    throw new RakwireError("bad-option", "serverKey must be a public key or a key hash, as printed by rakwire keygen, or any");
   }
   return { kind: HASH, key: hash };
 }

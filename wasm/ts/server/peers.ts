@@ -1,4 +1,4 @@
-/** A server in Rust, and its connections as peers. */
+/** Wraps a server in Rust, and gives each of its connections the interface of a peer. */
 
 import { RakwireError } from "../errors.js";
 import type { PeerSettings } from "../options.js";
@@ -88,7 +88,7 @@ export class ServerPeers {
     this.#rust = rust;
     this.#server = rust.create(a, b, c, d, maxConnections, blocks, blockSize, silenceTimeoutMs, maxPerAddress, maxPerNetwork);
     if (this.#server === 0) {
-      throw new RakwireError("no-memory", "there is not enough memory; give the server fewer connections or blocks");
+      throw new RakwireError("no-memory", "there is not enough memory; lower maxConnections or memory.blocks");
     }
     this.#set("password", password, rust.setPassword);
     this.#set("advertisement", advertisement, rust.setAdvertisement);

@@ -25,7 +25,10 @@ interface Entry {
   onRun: LoopCallbacks[2];
 }
 
-/** The transport of all connections, which send and receive through the server. */
+/**
+ * A placeholder for the transport of a connection, because all connections send and receive through the server's
+ * socket.
+ */
 const SHARED: Transport = {
   name: "udp",
   dropped: 0,
@@ -48,9 +51,9 @@ export class UdpServer implements Server {
   readonly #closed = deferred<void>();
   /** The connections by slot. */
   readonly #entries = new Map<number, Entry>();
-  /** Slots of sessions that stopped handling events when their queue was full, and are to continue. */
+  /** Slots of sessions that stopped handling events because their receive queue was full, and can continue. */
   readonly #scheduled = new Set<number>();
-  /** Slots to check at the end of each run, because new capacity may cause no event. */
+  /** Slots to check at the end of each run, because freed send memory may cause no event. */
   readonly #watched = new Set<number>();
   readonly #waiting: ServerConnection[] = [];
   readonly #accepting = new WaitList<ServerConnection | undefined>();
@@ -135,7 +138,10 @@ export class UdpServer implements Server {
     return beforeAbort(signal, this.closed);
   }
 
-  /** Closes the open connections, and then those that were opened meanwhile. Any later ones close with the server. */
+  /**
+   * Closes the open connections, and then those that opened meanwhile. Connections that open later close with the
+   * server.
+   */
   async #closeAll(): Promise<void> {
     for (let rounds = 0; rounds < 2; rounds++) {
       await Promise.all(this.connections().map((connection) => connection.close()));
@@ -250,7 +256,9 @@ export class UdpServer implements Server {
     };
   }
 
-  /** Forgets closed connections that were not accepted, if more than `maxConnections` are waiting. */
+  /**
+   * Removes the oldest closed connection that was not accepted, if more than `maxConnections` are waiting for `accept`.
+   */
   #forgetEnded(): void {
     if (this.#waiting.length > this.#maxConnections) {
       const open = new Set<ServerConnection>(this.connections());

@@ -14,10 +14,10 @@ import { readAddresses } from "../raknet-wire.js";
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 const MAX_DATAGRAM = 65_536;
 
-/** Sends and receives datagrams. In memory, the bytes of its address precede each datagram. */
+/** Sends and receives datagrams. In memory, each datagram is preceded by the bytes of its address. */
 export class ServerSocket implements Sink {
   readonly name = "udp";
-  /** Always true: a failed datagram must not stop sending to other clients. */
+  /** Always true, because a datagram that cannot be sent must not block datagrams to other clients. */
   readonly hasRoom = true;
   /** The number of datagrams that could not be sent. */
   unsent = 0;
@@ -85,8 +85,9 @@ export class ServerSocket implements Sink {
 /** The length of an address in Rust: 16 bytes of IPv6 or IPv4-mapped address, the port, and an interface number. */
 export const ADDRESS = 22;
 
-/** The offsets of the port, and of the interface number of a link-local address. */
+/** The offset of the port. */
 const PORT = 16;
+/** The offset of the interface number of a link-local address. */
 const INTERFACE = 18;
 
 /** The prefix of an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2). */

@@ -67,13 +67,17 @@ export interface ListenOptions {
    */
   memory?: MemoryOptions;
   /**
-   * The time in milliseconds without an acknowledgement until a client counts as lost, 1 to 2,147,483,647. Default:
-   * 10,000. It counts only while an acknowledgement is outstanding, which is at least after the ping every 5 s.
+   * The time in milliseconds without an acknowledgement after which the connection closes with `lost`, 1 to
+   * 2,147,483,647. The time runs only while an acknowledgement is outstanding. The server sends a ping every 5 s.
+   * Default: 10,000.
    */
   silenceTimeoutMs?: number;
   /** Called for each client that is refused because of its password. Exceptions are reported without further effect. */
   onRefused?: ((client: RefusedClient) => void) | undefined;
-  /** The source of the WebAssembly, instead of the embedded one. The first server of a process decides for all. */
+  /**
+   * The source of the WebAssembly, instead of the embedded one. Only the option of the first server of a process has an
+   * effect.
+   */
   wasm?: WasmSource | Promise<WasmSource>;
 }
 
@@ -93,7 +97,7 @@ export interface ServerConnection extends Connection {
 
 /** Options of {@link Server.broadcast}. */
 export interface BroadcastOptions extends SendOptions {
-  /** A connection that does not get the message, such as that of the sender. */
+  /** A connection that does not get the message, such as the connection on which it arrived. */
   except?: ServerConnection | undefined;
 }
 
@@ -109,7 +113,7 @@ export interface Broadcast {
 export interface ServerStats {
   /** Connected clients. */
   readonly connections: number;
-  /** Closed connections that were never accepted and were removed to make room for others. */
+  /** Closed connections that were never accepted and were removed because more than `maxConnections` were waiting. */
   readonly connectionsEvicted: number;
   /** Datagrams that the operating system refused to send, or that did not fit into its send buffer. */
   readonly datagramsUnsent: number;
@@ -141,15 +145,15 @@ export interface ServerStats {
  * ```
  */
 export interface Server extends AsyncIterable<ServerConnection>, AsyncDisposable {
-  /** The local address. If the option `port` was 0, this is the port that was chosen. */
+  /** The local address. If the option `port` was 0, `port` is the number that the system chose. */
   readonly address: { readonly host: string; readonly port: number };
 
   /** Resolves when the server has closed, because of {@link close} or a failure of its socket. Never rejects. */
   readonly closed: Promise<void>;
 
   /**
-   * Returns the next connection, or `undefined` once the server has closed. At most `maxConnections` connections wait
-   * to be accepted; if more do, the oldest closed ones are removed.
+   * Returns the next connection, or `undefined` once the server has closed. If more than `maxConnections` connections
+   * wait to be accepted, the oldest closed connections are removed.
    *
    * @throws the reason of the signal. No connection is taken in that case.
    */

@@ -5,7 +5,10 @@
 
 import type { TransportName, WebSocketConstructor } from "../types.js";
 
-/** The carriers to a relay in order of preference. The stream is last, because it retransmits. */
+/**
+ * The carriers to a relay in order of preference. The WebSocket is last: it runs over TCP, where a lost packet delays
+ * all later ones.
+ */
 export const CARRIERS = ["webtransport", "webrtc", "websocket"] as const satisfies readonly TransportName[];
 export type CarrierName = (typeof CARRIERS)[number];
 
@@ -14,19 +17,23 @@ export const CONTROL_PROTOCOL = "rakwire.relay.1";
 /** The only control message that a client sends. It requests the message `flow`, and opens a flow that was deferred. */
 export const FLOW_REQUEST = '{"type":"flow"}';
 /**
- * The maximum number of bytes that a carrier may have accepted and not yet sent. Congestion control can no longer delay
- * those.
+ * The maximum number of bytes that a carrier may have accepted and not yet sent. The protocol's congestion control can
+ * no longer delay these bytes.
  */
 export const MAX_BUFFERED_BYTES = 64 * 1024;
 /**
- * The maximum datagram length of carriers over UDP in bytes. Safari accepts as much in WebTransport. It fits one QUIC
- * packet of every relay and one SCTP packet, so that datagrams are never fragmented. RakNet's MTU is 28 bytes more,
- * 1,052. It is negotiated only once, so a WebSocket keeps to it too if a carrier over UDP may later continue the flow.
+ * The maximum datagram length of carriers over UDP in bytes.
+ *
+ * - Safari accepts datagrams of this length in WebTransport. One fits into a QUIC packet or an SCTP packet, so it is
+ *   never fragmented.
+ * - RakNet's MTU includes 28 bytes of IP and UDP headers, so it is 1,052.
+ * - RakNet negotiates the MTU only once. A WebSocket therefore also observes this length if a carrier over UDP may
+ *   later continue its flow.
  */
 export const LONGEST_DATAGRAM = 1_024;
 /**
- * The maximum time in milliseconds for which a datagram may be queued in the browser. Older datagrams are useless;
- * reliable messages in them are resent.
+ * The maximum time in milliseconds for which a datagram may be queued in the browser. Older datagrams are dropped; the
+ * protocol resends the reliable messages in them.
  */
 export const MAX_AGE_MS = 500;
 /** The maximum number of datagrams queued in the browser in each direction. */
@@ -43,7 +50,7 @@ export const LOST = 1006;
 export const NORMAL_CLOSURE = 1000;
 /** The close reason of a relay that sends 4403 because it has banned the address. */
 const BANNED = "this address is banned";
-/** The close code of a relay that received nothing for too long. */
+/** The relay's close code for a client from which it received nothing for too long. */
 const UNRESPONSIVE = 4408;
 
 /** The WebTransport endpoint of a relay. */
@@ -68,7 +75,7 @@ export interface AnnouncedWebRtc {
 /** The transports that a relay announces, or the reason why it refuses this page. */
 export interface Announced {
   refused?: CarrierClose;
-  /** The path of the WebSocket, relative to the URL of the announcement. */
+  /** The path of the WebSocket, relative to the URL of the relay. */
   websocket?: { path: string };
   webtransport?: AnnouncedWebTransport;
   webrtc?: AnnouncedWebRtc;
@@ -101,7 +108,7 @@ export interface Carrier {
   requestFlow(): void;
   /**
    * Closes the carrier and its flow, without further callbacks. Datagrams sent earlier are still transmitted. If
-   * `isLast`, only those that can be sent in the current task are.
+   * `isLast`, only the datagrams that can be sent in the current task are transmitted.
    */
   close(isLast?: boolean): void;
 }
@@ -172,14 +179,14 @@ export function describeClose(url: URL, { code, reason }: CarrierClose, wasOpen:
   return { code: reason === BANNED ? "banned" : (CODES[code] ?? "relay-closed"), reason: description, relayCode: code };
 }
 
-/** Close codes of a relay that cannot accept a client at the moment. It keeps the flow of a client that reconnects. */
+/** Close codes of a relay that temporarily accepts no client. The relay keeps the flow of a client that reconnects. */
 const LATER: readonly number[] = [1013, 4429];
 /**
  * Close codes of a proxy that restarts, fails or lost the relay: going away, internal error, service restart, try again
  * later, bad gateway (the registry of RFC 6455 section 11.7). The relay keeps the flow.
  */
 const BY_PROXIES: readonly number[] = [1001, 1011, 1012, 1013, 1014];
-/** Close reasons that mean that the relay closed the flow, despite one of these codes (docs/relay-protocol.md). */
+/** The close reasons with which the relay itself closes a flow with one of these codes (docs/relay-protocol.md). */
 const BY_THE_RELAY: readonly string[] = ["relay is shutting down", "UDP socket to the game server failed"];
 
 /** Returns true if another carrier may continue the flow after this close. */
@@ -187,7 +194,7 @@ export function isLoss({ code, reason }: CarrierClose): boolean {
   return code === LOST || code === UNRESPONSIVE || (BY_PROXIES.includes(code) && !BY_THE_RELAY.includes(reason));
 }
 
-/** Returns true if another attempt to continue the flow may succeed after one that closed like this. */
+/** Returns true if another attempt to continue the flow may succeed after an attempt that ended with this close. */
 export function mayComeBack(close: CarrierClose): boolean {
   return isLoss(close) || LATER.includes(close.code);
 }

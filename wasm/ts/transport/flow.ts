@@ -12,25 +12,28 @@ export const ATTACHED = 1;
 export const MIGRATING = 2;
 export const LOST_CARRIER = 3;
 export const ENDED = 4;
-/** The close code of a relay that requires a token, or another token. */
+/** The relay's close code for a missing or invalid token. */
 export const TOKEN_REFUSED = 4401;
 /** The close code of a carrier after another carrier has taken over its flow. */
 export const TAKEN_OVER = 4409;
-/** The first interval in milliseconds for repeating a flow request. It doubles up to a maximum. */
+/** The first interval in milliseconds for repeating a flow request. It doubles with each request. */
 export const FIRST_REQUEST_MS = 250;
+/** The maximum number of flow requests per carrier. */
 export const REQUESTS = 4;
 /** The number of flow requests before another carrier is tried. It leaves time for the handshake of the protocol. */
 export const FIRST_REQUESTS = 3;
-/** The interval at which carriers are checked for silence, and the maximum silence, in milliseconds. */
+/** The interval in milliseconds at which carriers are checked for silence. */
 export const WATCH_MS = 500;
+/** The time in milliseconds without an answer after which a carrier counts as unresponsive. */
 export const SILENT_MS = 3_000;
 /**
- * The number of bytes that an operating system buffers even if it sends nothing. A send queue that shrinks by less does
- * not prove that the carrier works.
+ * The number of bytes that an operating system may buffer without sending them. A send queue that shrinks to fewer
+ * bytes does not prove that the carrier works.
  */
 export const FEW_BYTES = 4_000;
 /**
- * The delay of a check in milliseconds that indicates a blocked or suspended page, in which datagrams may be queued.
+ * A check that runs this many milliseconds late indicates a blocked or suspended page, in which received datagrams may
+ * be queued.
  */
 export const LATE_MS = 250;
 /** The time limit for opening a better carrier in milliseconds. */
@@ -45,8 +48,9 @@ export const STREAM: CarrierName = "websocket";
 export const REQUEST_1 = 0x05;
 /** The minimum length of that request in bytes: id, magic and protocol version. */
 export const REQUEST_1_LEAST = 18;
-/** Limits on values from the relay: the longest text, and the longest time for resuming a flow. */
+/** The longest text accepted from the relay, in characters. */
 const MAX_TEXT = 4_096;
+/** The longest time in milliseconds for which a relay may keep a flow. */
 const MAX_WITHIN_MS = 600_000;
 /** The maximum number of drop reasons per direction; a relay has fewer. */
 const MOST_REASONS = 16;
@@ -57,13 +61,13 @@ const MOST_REASONS = 16;
 const SECOND_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 2_000;
 /**
- * A carrier that is lost after less than this time in milliseconds is replaced with a pause. Otherwise an unstable path
- * would be retried continuously.
+ * If a carrier is lost within this time in milliseconds, its replacement is delayed. Otherwise an unstable path would
+ * be retried continuously.
  */
 const LASTING_MS = 1_000;
 /**
- * The time limit in milliseconds of the first attempt to replace an unresponsive carrier. It doubles up to the maximum,
- * because the path may be slow.
+ * The time limit in milliseconds of the first attempt to replace a lost carrier. It doubles up to the maximum, because
+ * the path may be slow.
  */
 const FIRST_ATTEMPT_MS = 3_000;
 const LONGEST_ATTEMPT_MS = 12_000;

@@ -24,7 +24,7 @@ const QUERY_MS = 1_000;
 /** Errors that may be caused by a denied or pending permission. */
 const UNDECIDED: readonly ErrorCode[] = ["relay-unreachable", "timeout", "no-answer"];
 
-/** Returns the address space of a host if its name shows it; otherwise `undefined`. */
+/** Returns the address space that follows from a host name; `undefined` if none does. */
 function addressSpace(hostname: string): Space | undefined {
   return LOOPBACK.test(hostname) ? "loopback" : LOCAL.test(hostname) ? "local" : undefined;
 }

@@ -1,9 +1,9 @@
 /**
  * Races several carriers to one relay as in RFC 8305; the first to open wins.
  *
- * - The preferred carrier has a head start. After it, all others start together, because successive head starts would
- *   add up where UDP is blocked.
- * - If the preferred carrier fails during its head start, the next carrier gets one.
+ * - The preferred carrier has a head start. When it expires, all others start together, because successive head starts
+ *   would add up where UDP is blocked.
+ * - If the preferred carrier fails during its head start, the next carrier gets a head start.
  * - A WebSocket that opens waits briefly for a better carrier in progress, which needs the announcement of the relay
  *   and one more round trip.
  *
@@ -59,8 +59,8 @@ export class Race {
   }
 
   /**
-   * Starts those of these carriers that are not opening already. They get no head start, and replace carriers that have
-   * not started yet. Limits the rest of the race to `withinMs`.
+   * Immediately starts these carriers, except those that are already opening. Carriers that had not started yet are
+   * dropped. Limits the rest of the race to `withinMs`.
    */
   join(entrants: readonly Entrant[], withinMs: number): void {
     const opening = [...this.#running.keys()].map(({ name }) => name);
@@ -169,7 +169,7 @@ export function supportedCarriers(names: readonly CarrierName[], custom: WebSock
   return names.filter((name) => carrierKinds[name].isSupported(custom));
 }
 
-/** Returns all available carriers, or the requested one. Throws if that is not available. */
+/** Returns all available carriers, or only the requested one. Throws if the requested carrier is not available. */
 export function readCarriers(requested: "auto" | CarrierName, custom: WebSocketConstructor | undefined): CarrierName[] {
   if (requested !== "auto" && !CARRIERS.includes(requested)) {
     throw new RakwireError("bad-option", `transport must be auto, ${CARRIERS.join(", ")}, not ${String(requested)}`);

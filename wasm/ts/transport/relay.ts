@@ -1,6 +1,6 @@
 /**
  * Sends and receives datagrams through a relay. Several carriers race to open a flow of the relay. Another carrier can
- * continue the flow when its carrier is lost or a better one opens; the server then only notices lost datagrams.
+ * continue the flow when its carrier is lost or a better carrier opens. To the server, this looks like packet loss.
  */
 
 import type { Timers } from "../waits.js";
@@ -44,9 +44,11 @@ import { directTransport } from "./transport.js";
 interface Link {
   name: CarrierName;
   carrier: Carrier;
-  /** The time of the first datagram that was sent after the last one received. */
+  /**
+   * The sending time of the first datagram since the last received datagram; `undefined` if none was sent since then.
+   */
   unansweredSince?: number | undefined;
-  /** True if silence was attributed to a blocked page, and nothing has arrived since. */
+  /** True if silence was attributed to a blocked page and nothing has arrived since then. */
   wasExcused?: boolean;
   /** The number of unsent bytes at the last check for silence. */
   unsent: number;
@@ -123,7 +125,7 @@ export function openRelay(settings: TransportSettings, events: TransportEvents):
  * closes the carrier permanently; Lost when the relay refuses or has forgotten the flow, or no longer keeps it.
  */
 export class RelayTransport implements Transport {
-  /** True, because WebSockets copy their data as their standard requires, and the other carriers do too. */
+  /** True, because all carriers copy their data. */
   readonly sendsAtOnce: boolean;
   readonly #settings: TransportSettings;
   readonly #url: URL;
@@ -211,7 +213,7 @@ export class RelayTransport implements Transport {
     return this.#state.kind === ENDED ? undefined : this.#owner;
   }
 
-  /** Starts the timer of a purpose. Each purpose has only one. */
+  /** Starts the timer of a purpose, replacing a running timer of that purpose. */
   #after(ms: number, purpose: Purpose, callback: () => void): void {
     this.#stop(purpose);
     this.#running.set(purpose, this.#timers.set(callback, ms));
@@ -224,7 +226,7 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** Races the carriers that may take the flow. A running race continues with these carriers too. */
+  /** Races the carriers that may take the flow. If a race is already running, the carriers join it. */
   #seek(): void {
     const fitting = this.#names.filter((name) => this.#longest !== Infinity || name === STREAM);
     const responsive = fitting.filter((name) => !this.#unresponsive.has(name));
@@ -345,7 +347,7 @@ export class RelayTransport implements Transport {
     return link === this.#state.active && this.#state.flow === undefined && link.hasData !== true && hasOthers;
   }
 
-  /** Races the other carriers because nothing arrived through this one. */
+  /** Races the other carriers because nothing arrived through `link`. */
   #fallBack(link: Link): void {
     this.#stop(link, "watch", "upgrade");
     this.#unresponsive.add(link.name);
@@ -543,7 +545,7 @@ export class RelayTransport implements Transport {
     if (delay === undefined) {
       this.#end(describeClose(this.#url, close, true));
     } else if (delay === 0 || state.race !== undefined) {
-      // Without a timer, because timers of a background tab fire only once a second.
+      // Not with a timer of 0 ms, because timers of a background tab fire only once a second.
       this.#seek();
     } else {
       this.#after(delay, "retry", () => this.#seek());

@@ -33,8 +33,8 @@ export interface Transport {
   readonly sendsAtOnce?: boolean;
   send(datagram: Uint8Array): void;
   /**
-   * Closes the transport without further callbacks, after sending all accepted datagrams; if `isLast`, only those that
-   * it can send immediately.
+   * Closes the transport without further callbacks, after sending all accepted datagrams. If `isLast`, sends only the
+   * datagrams that can be sent immediately.
    */
   close(isLast?: boolean): void;
 }
@@ -62,8 +62,8 @@ export type OpenTransport = (settings: TransportSettings, events: TransportEvent
 const WITHOUT_SCHEME = /^([\w.-]+|\[[\da-f:.]+\]):\d+(\/|$)/i;
 
 /**
- * Builds the URL of a transport. Relays may be given as http or, in pages, as a relative path; `udp:` is a server
- * itself.
+ * Builds the URL of a transport. The URL of a relay may begin with `http`, or in pages be a relative path. A `udp:` URL
+ * names a server.
  */
 export function targetUrl(url: string | URL, target: string | undefined): URL {
   if (WITHOUT_SCHEME.test(String(url))) {

@@ -19,8 +19,8 @@ export function readWebSocket(custom: WebSocketConstructor | undefined): WebSock
 }
 
 /**
- * The time in milliseconds to wait for the close event of an open WebSocket after an error. If it was never open, the
- * close event contains nothing more.
+ * The time in milliseconds to wait for the close event of an open WebSocket after an error. The close event of a
+ * WebSocket that never opened contains no further details.
  */
 const CLOSE_MS = 1_000;
 
@@ -95,7 +95,7 @@ class WebSocketCarrier implements Carrier {
     return socket;
   }
 
-  /** Tries the announced path, because the path in the caller's URL may differ from that of the relay. */
+  /** Tries the announced path, because the caller's URL may contain a wrong path. */
   async #openElsewhere(request: WebSocketRequest, close: CarrierClose): Promise<void> {
     if (this.events === undefined) {
       return;

@@ -85,7 +85,7 @@ class OpenLoudspeaker implements Loudspeaker {
     return { ...this.#stats };
   }
 
-  /** Supplies frames at the clock of the audio device, which browsers do not throttle in hidden pages. */
+  /** Supplies frames when the audio device requests them, because browsers throttle timers of hidden pages. */
   #onDue(frames: number): void {
     for (const [connection, sound] of this.#sounds) {
       if (!this.#voice.has(connection)) {

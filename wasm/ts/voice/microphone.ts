@@ -58,9 +58,6 @@ export interface Microphone {
  *
  * @throws RakwireError with the code `bad-option`, `voice-unavailable`, `microphone-unavailable` or
  * `microphone-refused`.
- *
- * @throws RakwireError with the code `bad-option`, `voice-unavailable`, `microphone-unavailable` or
- * `microphone-refused`.
  */
 export async function openMicrophone(voice: Voice, options: MicrophoneOptions = {}): Promise<Microphone> {
   const { bitsPerSecond = 24_000, isPushToTalk = false } = options;
@@ -87,7 +84,7 @@ async function record(constraints: MediaTrackConstraints = {}): Promise<MediaStr
 }
 
 function encoderConfig(sampleRate: number, bitrate: number): AudioEncoderConfig {
-  // Frames of constant length leak nothing about the speech, even to an observer of encrypted traffic.
+  // Frames of varying length would reveal parts of the speech to an observer of encrypted traffic.
   return { ...OPUS, sampleRate, bitrate, bitrateMode: "constant", opus: SPEECH };
 }
 
@@ -144,7 +141,7 @@ class OpenMicrophone implements Microphone {
   async begin(options: WorkletOptions): Promise<void> {
     const events = {
       onBlock: (block: Float32Array, sampleRate: number) => this.#onBlock(block, sampleRate),
-      onEnd: (cause?: unknown) => this.#end(new RakwireError("microphone-unavailable", "the microphone has ended", { cause })),
+      onEnd: (cause?: unknown) => this.#end(new RakwireError("microphone-unavailable", "the microphone stopped; was it unplugged?", { cause })),
     };
     try {
       this.#endCapture = await capture(this.#track, events, options);

@@ -1,7 +1,7 @@
 /**
  * Audio processing without platform features. Splits blocks into frames, buffers the frames of a speaker against
- * network jitter, and mixes all speakers. The audio thread uses it too, so its messages with the page are also declared
- * here.
+ * network jitter, and mixes all speakers. The audio thread shares this module, so the messages between it and the page
+ * are also declared here.
  */
 
 /** The format of a frame: 20 ms of mono sound, as Opus uses it on both sides. */
@@ -15,18 +15,18 @@ export const FRAME_MICROS = FRAME_MS * 1_000;
 const NUMBERS = 0x1_0000;
 /** The number of arrivals used to measure jitter: the last 1.3 s at 20 ms per frame. */
 const HISTORY = 64;
-/** The number of arrivals in the history that may be later than the buffer delay. */
+/** The number of arrivals in the history that the buffer delay does not cover. */
 const TOLERATED = 2;
 /**
  * The maximum number of consecutive frames to conceal. Playback then skips to the next frame that has arrived. If there
  * is none, the speaker counts as silent.
  */
 const MAX_GAP = 5;
-/** The number of consecutive frames with a fuller buffer than needed after which one frame is skipped. */
+/** One frame is skipped after this number of consecutive frames for which the buffer was fuller than needed. */
 const SURPLUS_FRAMES = 50;
 /**
- * The number of frames after which the reference frame of the measurement is moved, before frame numbers wrap around
- * it.
+ * The number of frames after which a newer frame becomes the reference of the jitter measurement. It must stay below
+ * half the number range.
  */
 const MAX_SINCE = 1 << 10;
 /** The maximum lateness that is recorded, in microseconds. */
@@ -74,7 +74,7 @@ export function mixDown(channels: readonly Float32Array[]): Float32Array<ArrayBu
 class Waiting {
   #frames: Float32Array[] = [];
   #offset = 0;
-  /** The delay of the first frame in samples, because frames arrive less evenly than they are played. */
+  /** The delay of the first frame in samples. It absorbs uneven arrival of frames. */
   #untilFirst = FRAME_SAMPLES;
 
   push(frame: Float32Array): void {
@@ -210,7 +210,8 @@ export class JitterBuffer {
   }
 
   /**
-   * The playback delay of the first frame: the lateness that all but the latest arrivals stay below, plus half a frame.
+   * The playback delay of the first frame of a talk spurt: the lateness of recent arrivals, except the
+   * {@link TOLERATED} latest ones, plus half a frame.
    */
   get delay(): number {
     const { frameTime, maxDelay, frames } = this.#settings;
@@ -314,7 +315,7 @@ export class JitterBuffer {
     }
   }
 
-  /** Returns the number of the next frame that has arrived, counting from the due one. */
+  /** Returns the number of the first frame that has arrived, starting at the due frame. */
   #nextPresent(): number | undefined {
     const numbers = Array.from({ length: Math.min(this.#waiting, this.#frames.length) }, (_, distance) => plus(this.#next, distance));
     return numbers.find((number) => this.#frames[number % this.#frames.length]?.number === number);
@@ -347,7 +348,7 @@ export class JitterBuffer {
     return CONCEALED;
   }
 
-  /** The number of frames from the due one to the highest one, inclusive. */
+  /** The number of frames from the due frame to the highest one that has arrived, inclusive. */
   get #waiting(): number {
     const distance = ahead(this.#highest, this.#next);
     return isBehind(distance) ? 0 : distance + 1;

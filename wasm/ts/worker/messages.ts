@@ -55,8 +55,9 @@ export type ToPage = { session: number } & (
   | { type: "end"; end: SessionEnd; stats: PeerStats }
 );
 
-/** The maximum number of messages that may be posted to the page without new credit, and of their bytes. */
+/** The maximum number of messages that the worker may post to the page without new credit. */
 export const WINDOW = 256;
+/** The maximum number of message bytes that the worker may post to the page without new credit. */
 export const WINDOW_BYTES = 1024 * 1024;
 /** The maximum number of message bytes posted to the worker that the connection has not accepted yet. */
 export const MAX_UNACCEPTED_BYTES = 1024 * 1024;

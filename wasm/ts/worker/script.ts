@@ -20,7 +20,7 @@ const STATS_MS = 100;
  * to deliver them.
  */
 const CLOSE_MS = 5_000;
-/** More bytes than any message has. */
+/** A length above that of any message. */
 const BEYOND = 1 << 30;
 
 type WithoutSession<T = ToPage> = T extends { session: number } ? Omit<T, "session"> : never;
@@ -44,7 +44,7 @@ class WorkerSession implements SessionOwner {
   #arrived: Message[] = [];
   /** Messages from the page; the first one waits until the connection accepts it. */
   readonly #waiting: Outgoing[] = [];
-  /** Resolves when all of them were accepted. */
+  /** Resolves when the connection has accepted all messages in `#waiting`. */
   #sent = Promise.resolve();
   #isOpen = false;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;

@@ -5,7 +5,10 @@ interface Expected {
   onEcho: (roundTripMs: number) => void;
 }
 
-/** At this number all expected echoes are dropped: those of lost unreliable messages would accumulate. */
+/**
+ * The number of expected echoes at which all are discarded. Otherwise the echoes of lost unreliable messages would
+ * accumulate.
+ */
 const MAX_EXPECTED = 500;
 
 export class Echoes {

@@ -27,7 +27,7 @@ export class Plot {
       this.#chart = this.#make();
     });
     new ResizeObserver(() => this.#chart.setSize(this.#size())).observe(box);
-    // Drawing in every frame would delay the messages that are measured.
+    // Drawn at intervals, because drawing in every frame would delay the messages that are measured.
     setInterval(() => {
       if (!document.hidden) {
         this.#draw();
@@ -40,14 +40,14 @@ export class Plot {
     this.#push({ at: seconds(), message: roundTripMs, smoothed: null });
   }
 
-  /** Adds the current smoothed round-trip time of RakNet, if known. */
+  /** Adds RakNet's current smoothed round-trip time. Ignores `undefined` and 0. */
   smoothed(roundTripMs: number | undefined): void {
     if (roundTripMs !== undefined && roundTripMs > 0) {
       this.#push({ at: seconds(), message: null, smoothed: roundTripMs });
     }
   }
 
-  /** Returns the median of the messages in the plot, or 0 if there is none. */
+  /** Returns the median round-trip time of the messages in the plot, or 0 if there are none. */
   median(): number {
     const times = this.#samples.flatMap(({ message }) => message ?? []).sort((one, other) => one - other);
     return times[Math.floor(times.length / 2)] ?? 0;

@@ -6,7 +6,7 @@ import { make } from "../dom.js";
 
 /** The counters of RakNet and the measurements of this page. */
 export interface Stats extends RakNetStats {
-  /** The median round trip of messages and pings in the plot; 0 if there is none. */
+  /** The median round-trip time of messages and pings in the plot; 0 if there are none. */
   readonly messageMedianMs: number;
 }
 

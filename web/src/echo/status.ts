@@ -1,10 +1,10 @@
-/** The state of the page, as text and for styles and assistive technology. */
+/** The connection state of the page, for its text, its styles and assistive technology. */
 
 import { element } from "../dom.js";
 
 export type State = "empty" | "connecting" | "connected" | "failed" | "closed";
 
-/** Dispatches `change`. */
+/** The state of the page. Dispatches a `change` event whenever it changes. */
 export class Status extends EventTarget {
   readonly #text = element("status", HTMLParagraphElement);
   readonly #connect = element("connect", HTMLButtonElement);

@@ -1,4 +1,4 @@
-/** The drawing of one figure: its shadow, its body and its label. */
+/** Draws a figure: its shadow, its body and its label. */
 
 import { Container, Graphics, Text } from "pixi.js";
 
@@ -11,7 +11,7 @@ export const RISE = 0.8;
 /** The additional height of a label above a held object, in units. */
 const LIFT: Readonly<Record<"tree" | "mushroom", number>> = { tree: 155, mushroom: 15 };
 
-/** Labels of other players this close to the own player, in tiles, are faint. */
+/** The distance in tiles from the player of this page within which labels of other players are faint. */
 const OVERLAP = { x: 1.2, y: 0.8 } as const;
 const FAINT = 0.25;
 
@@ -45,8 +45,8 @@ export class Body {
   }
 
   /**
-   * Draws the figure at a position. `held` is the object that it holds; `own` marks the own player, the label of which
-   * stays visible.
+   * Draws the figure at a position. `held` is the object that it holds. `own` is the player of this page, whose label
+   * is never faint.
    */
   place(figure: Figure, { x, y, z }: { x: number; y: number; z: number }, held: Figure | undefined, own: Figure | undefined): void {
     this.#shadow.position.set(x, -y);

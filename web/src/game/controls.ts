@@ -14,9 +14,9 @@ const DIRECTIONS: ReadonlyMap<string, number> = new Map([
   ["KeyD", EAST], ["ArrowRight", EAST],
 ]);
 const BREAK = new Set(["Space", "KeyE"]);
-/** The part of the stick's radius without a direction. */
+/** The fraction of the stick's radius within which a drag has no direction. */
 const DEAD_ZONE = 0.3;
-/** A drag with at least this part along the other axis is diagonal. */
+/** The fraction of a drag's length that its component along an axis must have to count as that direction. */
 const DIAGONAL = 0.4;
 
 export interface Press {
@@ -44,7 +44,7 @@ export class Controls {
     this.#watchGrab();
   }
 
-  /** Returns the pressed directions as bits, as in the messages. */
+  /** Returns the pressed directions as bits, encoded as in the game's messages. */
   get movement(): number {
     let movement = this.#dragged;
     for (const code of this.#held) {
@@ -57,7 +57,7 @@ export class Controls {
     return this.#isGrabbing || [...BREAK].some((code) => this.#held.has(code));
   }
 
-  /** Returns the last press since the previous call. */
+  /** Returns the last press since the previous call; `undefined` if there was none. */
   takePress(): Press | undefined {
     const press = this.#press;
     this.#press = undefined;

@@ -13,7 +13,10 @@ import type { Figure } from "./scene.js";
 const VIEW = 13;
 /** The height of a held object, in tiles. */
 const HOLD_HEIGHT = 1.3125;
-/** The part of the distance to the player that the camera moves per frame; all of it with reduced motion. */
+/**
+ * The fraction of the distance to the player that the camera moves per frame. With reduced motion, it moves the whole
+ * distance.
+ */
 const FOLLOW = REDUCED_MOTION ? 1 : 0.18;
 
 export interface Spot {
@@ -54,7 +57,7 @@ export class World {
     return new World(app);
   }
 
-  /** Draws the scene. `own` is the own player, and `target` an object within reach. */
+  /** Draws the scene. `own` is the player of this page, and `target` an object within reach. */
   draw(scene: readonly Figure[], own: Figure | undefined, target: Figure | undefined): void {
     const present = new Set<number>();
     for (const figure of scene) {
@@ -77,7 +80,7 @@ export class World {
     return this.#quality.level;
   }
 
-  /** Set if drawing is slow and was made coarser for that reason. */
+  /** True if drawing is slow and its quality was reduced for that reason. */
   get isSlow(): boolean {
     return this.#quality.isSlow;
   }

@@ -1,11 +1,11 @@
-/** The drawings of all kinds of figures; figures of a kind share one. */
+/** The drawings of all kinds of figures. Figures of a kind share a drawing. */
 
 import { GraphicsContext } from "pixi.js";
 
-/** Units per tile in drawings, large because PixiJS draws small curves with few vertices. */
+/** The units per tile in drawings. The number is large, because PixiJS draws small curves with few vertices. */
 export const UNITS = 100;
 
-/** Colours that also differ in brightness: they alternate between light and dark. */
+/** The colours of players. They alternate between light and dark, so that they also differ in brightness. */
 const COLOURS = [0x1257c7, 0xf2b705, 0x8b1e3f, 0x56c3ea, 0x5b2a86, 0xf28c38, 0x0d6b4f, 0xf5a6c8] as const;
 
 export const colourOf = (owner: number): number => COLOURS[(owner - 1) % COLOURS.length] ?? COLOURS[0];

@@ -1,4 +1,4 @@
-/** Everything around the world: the list of players, the own health, and the panel between games. */
+/** The display around the world: the list of players, the health of this player, and the panel between games. */
 
 import type { ConnectionStats } from "rakwire";
 
@@ -75,12 +75,12 @@ export class Hud {
     this.#setText(this.#hint, hint);
   }
 
-  /** Shows that only the drawing is slow, not the game. */
+  /** Shows or hides the notice that drawing is slow and the game is not affected. */
   showSlowness(isSlow: boolean): void {
     this.#slow.hidden = !isSlow;
   }
 
-  /** Shows a lock for a secure connection. */
+  /** Shows a lock for a secure connection, and hides it otherwise. */
   showLock(secure: SecureServer | undefined): void {
     this.#lock.hidden = secure === undefined;
     if (secure !== undefined) {
@@ -89,11 +89,10 @@ export class Hud {
     }
   }
 
-  /**
-   * Shows how the world is transferred, how much of it was shown in the last second, and the bytes of the connection.
-   */
+  /** Shows the transfer mode of the world, the updates shown in the last second, and the bytes of the connection. */
   showNumbers(roundTripMs: number | undefined, isReplicated: boolean, perSecond: { shown: number; bytes: number }, stats: ConnectionStats): void {
-    // The round trip of the connection, and that of the game, which includes the page's own frames.
+    // The first round-trip time is that of the connection. The second one, that of the game, includes the page's own
+    // frames.
     const game = roundTripMs === undefined ? "–" : `${roundTripMs.toFixed(0)} ms`;
     const roundTrips = `${stats.roundTripMs.toFixed(0)} ms (game ${game})`;
     const world = isReplicated ? "Replication" : "Snapshots";

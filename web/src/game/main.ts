@@ -17,16 +17,16 @@ import { readScene } from "./scene.js";
 import type { Figure } from "./scene.js";
 
 const FRAME_MS = 1_000 / 60;
-/** The longest backlog that is simulated after a pause, the same as in the server (docs/game.md#timing). */
+/** The longest backlog in milliseconds that is simulated after a pause, as in the server (docs/game.md#timing). */
 const MAX_BACKLOG_MS = 1_000;
 const NUMBERS_MS = 1_000;
-/** The time limit for the server's answer to a join request. */
+/** The time limit in milliseconds for the server's answer to a join request. */
 const JOIN_TIMEOUT_MS = 15_000;
 /** The distance at which objects can be broken, in tiles. */
 const REACH = 2;
 /** The control that breaks objects loose: a key, or a button on touch screens. */
 const BREAK_KEY = matchMedia("(pointer: coarse)").matches ? "Break" : "Space";
-/** The aim above the feet of a player. */
+/** The height above the feet of a player at which throws aim, in tiles. */
 const CHEST = 0.65;
 
 const stage = element("stage", HTMLDivElement);
@@ -172,7 +172,7 @@ async function play(): Promise<void> {
       onWon: () => over("won", "You are the last one standing."),
       onLost: () => over("lost", "You were hit three times."),
       onRejected: (reason) => fail(`The server rejected you: ${reason}.`),
-      onClosed: (reason) => over("failed", `The connection has ended: ${reason}.`),
+      onClosed: (reason) => over("failed", `The connection was closed: ${reason}.`),
     });
     if (is("connecting", "playing")) {
       hud.showLock(playing.net.secure);
@@ -262,7 +262,7 @@ async function start(): Promise<void> {
   });
   addEventListener("pagehide", () => round?.net?.close());
   await init();
-  // The game can be joined now. If drawing is slow to start, the connection exists before the picture.
+  // Allows joining before the drawing code has loaded, so that a slow start of drawing does not delay the connection.
   document.body.dataset["ready"] = "yes";
   setInterval(runFrames, FRAME_MS / 2);
   showNumbers({ shown: 0, bytes: 0 });

@@ -15,16 +15,19 @@ const MESSAGE_ID = 0x86;
 /** The first byte of the server's replication messages (docs/plugins/replication.md#messages). */
 const UPDATE_ID = 130;
 /**
- * Drawing keeps the main thread busy, so the connection runs in a worker; `?worker=no` disables that for comparison.
+ * True if the connection runs in a worker, because drawing keeps the main thread busy. `?worker=no` disables the worker
+ * for comparison.
  */
 const USES_WORKER = new URLSearchParams(location.search).get("worker") !== "no";
 /** The relay's target for each protocol. */
 const TARGETS: Readonly<Record<Transport, string>> = { game: "snowfight", raknet: "snowfight-raknet" };
 
-/** The hash of the server's key, with which a link to this page identifies the server. */
+/** The hash of the server's key from the link to this page; `undefined` if the link has none. */
 const NAMED_KEY = readNamedKey(new URLSearchParams(location.search).get("key"));
 
-/** The proven identity of the server of a secure connection, and true if the link of this page names it. */
+/**
+ * The verified identity of the server of a secure connection, and whether the link to this page contains its key hash.
+ */
 export interface SecureServer {
   server: KnownServer;
   isNamed: boolean;
@@ -93,7 +96,8 @@ export class Net {
       message.set(bytes, 1);
       this.#connection.send(message, { reliability: reliable ? "reliable-ordered" : "unreliable" });
     } catch {
-      // The connection is closed, and reports that itself; or its queue is full, and actions are repeated.
+      // Ignored: a closed connection reports its end by an event, and an action that does not fit into a full queue is
+      // repeated.
     }
   }
 
@@ -104,7 +108,7 @@ export class Net {
       try {
         this.#connection.send(answer, { reliability: "unreliable" });
       } catch {
-        // As for all other messages; a later answer contains the same and more.
+        // Ignored as for other messages, because a later answer repeats the contents.
       }
     }
   }
@@ -139,7 +143,7 @@ interface Opened {
   secure: SecureServer | undefined;
 }
 
-/** Returns the key hash in `key=`, unless that allows any server. */
+/** Returns the key hash in the URL parameter `key`; `undefined` if the parameter is missing, empty or `any`. */
 function readNamedKey(key: string | null): string | undefined {
   return key === null || key === "" || key === "any" ? undefined : key;
 }
@@ -153,7 +157,7 @@ async function openPlain(transport: Transport): Promise<Opened> {
   return { connection, secure: undefined };
 }
 
-/** Opens a secure connection. Only pages that need one load its code. */
+/** Opens a secure connection. Imports its code on demand, because most pages do not need it. */
 async function openSecure(): Promise<Opened> {
   const { connect: connectSecure } = await import("rakwire/secure");
   const options = { target: TARGETS.raknet, serverKey: NAMED_KEY ?? "any", ...(USES_WORKER && { worker }) };

@@ -2,15 +2,15 @@
 
 import type { Application } from "pixi.js";
 
-/** With reduced motion the frame rate is lower. */
+/** True if the user prefers reduced motion, for which the frame rate is lower. */
 export const REDUCED_MOTION = matchMedia("(prefers-reduced-motion: reduce)").matches;
-/** `?quality=low` in the URL: the lowest quality from the first frame on. */
+/** True with `?quality=low` in the URL, which selects a low quality from the first frame on. */
 const IS_LOW = new URLSearchParams(location.search).get("quality") === "low";
 
 /** Antialiasing is expensive without a GPU, and cannot be switched off later. */
 export const ANTIALIAS = !IS_LOW;
 
-/** Frames per second and the fraction of the full resolution, from the finest level. */
+/** The quality levels from the finest: frames per second, and the fraction of the full resolution. */
 const LEVELS = [
   { fps: 60, part: 1 },
   { fps: 30, part: 1 },
@@ -21,14 +21,18 @@ const LEVELS = [
 ] as const;
 const REDUCED_MOTION_LEVEL = 2;
 const LOW_LEVEL = 3;
-/** From this level on the page reports that drawing is slow. */
+/** The level from which the page shows the notice that drawing is slow. */
 const SLOW_LEVEL = 4;
-/** The time for which a level is measured before it changes. */
+/** The time in milliseconds for which a level is measured before it may change. */
 const TRIAL_MS = 2_000;
-/** The factor by which frames may take longer before the level is reduced. */
+/** The factor by which frames may exceed their planned duration before the quality is reduced. */
 const TOLERANCE = 1.6;
-/** Frames this long leave the main thread little time for the network, so they are measured only briefly. */
+/**
+ * The frame duration in milliseconds above which only a few frames are measured, because such frames leave the main
+ * thread little time for the network.
+ */
 const LONG_FRAME_MS = 200;
+/** The minimum number of such frames before the quality is reduced. */
 const LONG_FRAMES = 3;
 
 export const FULL_RESOLUTION = Math.min(devicePixelRatio, 2);
@@ -51,7 +55,7 @@ export class Quality {
     return this.#level;
   }
 
-  /** Set if the machine draws so slowly that the player should be informed. */
+  /** True if the machine draws so slowly that the page shows a notice. */
   get isSlow(): boolean {
     return this.#level >= SLOW_LEVEL;
   }

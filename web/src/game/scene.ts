@@ -11,11 +11,11 @@ export interface Figure {
   x: number;
   y: number;
   z: number;
-  /** The remaining durability, 0 to 1; `undefined` once it is loose. */
+  /** The remaining durability, 0 to 1; `undefined` once the object is loose. */
   durability: number | undefined;
   health: number;
   maxHealth: number;
-  /** The id of the player. */
+  /** The id of the player that a figure of the kind `player` belongs to. */
   owner: number;
   holding: number | undefined;
   breaking: number | undefined;

@@ -5,7 +5,7 @@ import layouts from "./layouts.json";
 /** The size of the IPv4 and UDP headers of a datagram in bytes. */
 const IP_UDP = 28;
 
-/** One way to send a message, with its headers in bits, from `rakwire overhead --json`. */
+/** A format and reliability of messages with the sizes of its headers in bits, from `rakwire overhead --json`. */
 export type Layout = (typeof layouts)[number];
 
 export interface Messages {
@@ -13,13 +13,13 @@ export interface Messages {
   readonly size: number;
   /** The number of messages sent together. */
   readonly count: number;
-  /** Including IP and UDP headers. */
+  /** The MTU in bytes, including IP and UDP headers. */
   readonly mtu: number;
 }
 
 export interface Cost {
   readonly datagrams: number;
-  /** Including IP and UDP headers. */
+  /** The total size of the datagrams in bytes, including IP and UDP headers. */
   readonly bytes: number;
 }
 

@@ -1,4 +1,6 @@
-/** The page of overhead: a table that follows the inputs. The URL stores them, so that it can be shared. */
+/**
+ * The overhead page: a table that follows the inputs. The URL stores the inputs, so that a link reproduces the table.
+ */
 
 import "../echo/style.css";
 import "./style.css";

@@ -20,7 +20,7 @@ function number(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
 }
 
-/** Removes the colours of Bedrock's titles, which are `§` and a character. */
+/** Removes the colour codes of Minecraft Bedrock titles, which are `§` and a character. */
 function plain(title: string): string {
   return title.replace(/§./gu, "");
 }

@@ -1,10 +1,10 @@
 //! The parts of `wasm-bindgen` that this repository and wasm-pack use: generates JavaScript and types for a WebAssembly
 //! file.
 //!
-//! It wraps the library behind the published tool and produces the same bytes, without the dependencies of that tool's
+//! It wraps the library behind the published tool and produces the same bytes. It lacks the dependencies of that tool's
 //! browser tests: an HTTP server, an HTTP client and TLS. A symbolic link gives it the name of the published tool,
-//! because rustc reserves that name for the library. The lock file ensures that its version matches the crate
-//! `wasm-bindgen`, because both depend on `wasm-bindgen-shared`, of which Cargo allows only one version.
+//! because rustc reserves that name for the library. Its version always matches the crate `wasm-bindgen`: both depend
+//! on `wasm-bindgen-shared`, of which Cargo allows only one version.
 
 #![forbid(unsafe_code)]
 
@@ -26,13 +26,13 @@ struct Arguments {
     /// The folder of the generated files
     #[arg(long, value_name = "DIR")]
     out_dir: PathBuf,
-    /// The prefix of their names (default: the name of the input)
+    /// The prefix of the names of the generated files (default: the name of the input)
     #[arg(long, value_name = "NAME")]
     out_name: Option<String>,
     /// Write no type declarations
     #[arg(long, conflicts_with = "typescript")]
     no_typescript: bool,
-    /// Write type declarations, which is the default; for wasm-pack
+    /// Write type declarations; this is the default, and wasm-pack passes the option
     #[arg(long)]
     typescript: bool,
     /// Add debug assertions to the JavaScript

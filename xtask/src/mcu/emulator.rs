@@ -1,4 +1,4 @@
-//! Runs firmware in QEMU: passes its arguments, and returns its lines and its exit code.
+//! Runs firmware in QEMU: passes arguments to the firmware, and returns its output and its exit status.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -21,7 +21,7 @@ pub const NEEDS: [Need; 3] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrin
 /// QEMU's id of a machine's network.
 pub const NETWORK: &str = "network";
 
-/// Time limit for printing the last lines of a machine that has ended.
+/// The time limit for receiving the last lines of a machine that has ended.
 const LAST_LINES: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(100);
 
@@ -37,7 +37,7 @@ pub struct Machine {
 
 /// The output of a machine and its end.
 pub struct Report {
-    /// How the emulator ended.
+    /// The exit status of the emulator.
     pub status: ExitStatus,
     lines: Vec<String>,
 }
@@ -96,7 +96,7 @@ impl Machine {
 
     /// Fails if the machine has ended unexpectedly.
     pub fn check(&mut self) -> Result<()> {
-        // Its lines were already shown.
+        // Discards the lines, which were already shown.
         self.lines.try_iter().for_each(drop);
         match self.qemu.poll()? {
             None => Ok(()),
@@ -134,7 +134,7 @@ impl Machine {
 }
 
 impl Report {
-    /// Returns true if a line contains these words.
+    /// Returns true if a line of the output contains these words.
     pub fn says(&self, words: &str) -> bool {
         self.lines.iter().any(|line| line.contains(words))
     }
@@ -159,7 +159,7 @@ fn number_in(line: &str, name: &str) -> Option<f64> {
     words.find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }
 
-/// Returns 32 random bytes in hexadecimal: the machine has no entropy source of its own.
+/// Returns 32 random bytes in hexadecimal for the machine, which has no entropy source of its own.
 fn entropy() -> Result<String> {
     let mut bytes = [0; 32];
     let source = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_in_the_result() {
+    fn numbers_are_read_only_from_result_lines() {
         let line = "2.5 RESULT round_trips=2000 rtt_us_median=180 lost=0";
         assert_eq!(number_in(line, "rtt_us_median"), Some(180.0));
         assert_eq!(number_in(line, "lost"), Some(0.0));

@@ -29,7 +29,7 @@ pub fn install(need: Need, shell: &Shell) -> Result<Done> {
         How::Peers(peers) => peers::build(shell, peers),
         How::Built(build, _) => build(shell).map(Done::Installed),
     };
-    // The reason contains the failed command, which can be repeated by hand.
+    // The error contains the failed command, which can be repeated by hand.
     done.with_context(|| format!("the set-up step \"{}\" failed", need.name()))
 }
 

@@ -1,4 +1,4 @@
-//! Needs of commands: how each is installed, how much load that causes, and its prerequisites.
+//! The needs of commands: how each is installed, the load of the installation, and its prerequisites.
 
 use anyhow::Result;
 
@@ -29,21 +29,21 @@ const CMAKE: [(&str, &str); 4] = [
 
 /// The way in which a need is met.
 pub(super) enum How {
-    /// Programs by their names, and other files by their paths, with the packages of the distribution.
+    /// Programs by name or files by path, each with its package of the distribution.
     System(&'static [(&'static str, &'static str)]),
     /// A browser: the variable with its path, the possible names of its program, and its package.
     Browser(&'static str, &'static [&'static str], &'static str),
-    /// Cargo compiles it.
+    /// A tool that cargo compiles.
     Cargo(&'static Tool),
     /// Targets of Rust.
     Targets(&'static [&'static str]),
-    /// Other parts of Rust.
+    /// Other components of Rust.
     Rust(fn(&Shell) -> Result<Done>),
     /// Node, which must be installed already.
     Node,
     /// The npm packages of these folders.
     Npm(&'static [&'static str]),
-    /// Other RakNet implementations: these, or all.
+    /// The interop peers with these names; all if empty.
     Peers(&'static [&'static str]),
     /// Built from this repository, in a folder that one job at a time may use.
     Built(fn(&Shell) -> Result<String>, Option<Resource>),
@@ -158,7 +158,7 @@ impl Need {
             How::Cargo(_) => (Load::Full, Some(Resource::Tools)),
             How::Targets(_) | How::Rust(_) => (Load::None, Some(Resource::Toolchains)),
             How::Node | How::Npm(_) => (Load::None, None),
-            // Its script also installs system packages. The Python peer is a wheel.
+            // The script of the peers also installs system packages. The Python peer needs no compilation.
             How::Peers(["python"]) => (Load::None, Some(Resource::SystemPackages)),
             How::Peers(_) => (Load::Full, Some(Resource::SystemPackages)),
             How::Built(_, resource) => (Load::Full, resource),
@@ -166,7 +166,7 @@ impl Need {
         Constraints { load, resource, after }
     }
 
-    /// Returns these needs and their prerequisites, each once and after its own prerequisites.
+    /// Returns these needs and their prerequisites. Each occurs once, after its own prerequisites.
     pub(crate) fn with_required(needs: &[Self]) -> Vec<Self> {
         let mut order = Vec::new();
         needs.iter().for_each(|need| need.visit(&mut order));

@@ -42,7 +42,7 @@ pub(super) fn packages(shell: &Shell, folders: &[&str]) -> Result<Done> {
 
 fn install(shell: &Shell, folder: &str) -> Result<bool> {
     let lock = shell.read(&format!("{folder}/package-lock.json"))?;
-    // A copy of the lock file, written last: it exists only if the installation was completed.
+    // A copy of the lock file. It is written last, so it exists only if the installation was completed.
     let stamp = shell.path(folder).join("node_modules/.rakwire-lock");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
         return Ok(false);

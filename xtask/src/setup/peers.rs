@@ -16,7 +16,7 @@ pub fn websockify(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// Builds the named peers, or all of them, with the script, which itself skips those that exist.
+/// Builds the named peers, or all of them, with interop/setup.sh, which skips peers that are up to date.
 pub(super) fn build(shell: &Shell, peers: &[&str]) -> Result<Done> {
     shell.cmd("bash", [SCRIPT].into_iter().chain(peers.iter().copied())).run()?;
     let programs = shell.path(PROGRAMS);

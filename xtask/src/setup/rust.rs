@@ -27,7 +27,7 @@ pub(super) fn components(shell: &Shell) -> Result<Done> {
     Ok(Done::Installed(absent.join(" and ")))
 }
 
-/// The compiler that includes Miri; no stable one does.
+/// The toolchain with Miri, which stable toolchains do not include.
 pub const MIRI_TOOLCHAIN: &str = "nightly";
 const MIRI_INSTALL: [&str; 5] =
     ["toolchain", "install", MIRI_TOOLCHAIN, "--profile=minimal", "--component=miri,rust-src"];
@@ -38,7 +38,7 @@ pub(super) fn miri(shell: &Shell) -> Result<Done> {
         cargo.env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN).probe()
     };
     if let Some(version) = miri()? {
-        return Ok(Done::Present(format!("{} is there", version.trim())));
+        return Ok(Done::Present(format!("{} is present", version.trim())));
     }
     shell.cmd("rustup", MIRI_INSTALL).limit(DOWNLOAD).run()?;
     let version = miri()?.context("rustup installed Miri, but it does not run")?;
@@ -48,7 +48,7 @@ pub(super) fn miri(shell: &Shell) -> Result<Done> {
 /// Makes a target available: from the toolchain, by rustup, or by the linked toolchain.
 fn target(shell: &Shell, target: &'static str) -> Result<Done> {
     if has_target(shell, None, target)? {
-        return Ok(Done::Present(format!("{target} is there")));
+        return Ok(Done::Present(format!("{target} is present")));
     }
     if has_target(shell, Some(CROSS_TOOLCHAIN), target)? {
         shell.use_cross_toolchain(target);

@@ -11,9 +11,9 @@ use crate::shell::Shell;
 
 /// The result of a set-up step.
 pub enum Done {
-    /// It was already there; the text describes it.
+    /// The need was already met; the text describes it.
     Present(String),
-    /// It was installed or built; the text describes it.
+    /// The need was installed or built; the text describes it.
     Installed(String),
 }
 
@@ -23,7 +23,7 @@ static UPDATED: AtomicBool = AtomicBool::new(false);
 /// Finds programs by their names and other files by their paths, or installs their packages without leaving a service
 /// running.
 pub(super) fn install_all(shell: &Shell, wanted: &[(&str, &str)]) -> Result<Done> {
-    // The sbin folders are not on every user's path. An absolute path stays itself.
+    // The sbin folders are not on every user's path. Joining an absolute path returns it unchanged.
     let is_there =
         |name: &str| shell.find_program(name).is_some() || Path::new("/usr/sbin").join(name).exists();
     let missing: Vec<_> = wanted.iter().filter(|(name, _)| !is_there(name)).collect();
@@ -40,13 +40,13 @@ pub(super) fn install_all(shell: &Shell, wanted: &[(&str, &str)]) -> Result<Done
     let packages =
         |of: &[&(&str, &str)]| of.iter().map(|(_, package)| *package).collect::<Vec<_>>().join(" ");
     Ok(match missing.is_empty() {
-        true => Done::Present(format!("{} is there", packages(&wanted.iter().collect::<Vec<_>>()))),
+        true => Done::Present(format!("{} is present", packages(&wanted.iter().collect::<Vec<_>>()))),
         false => Done::Installed(packages(&missing)),
     })
 }
 
-/// Finds a browser by its possible names, or installs it. A variable passes its path to all children, and lets a user
-/// choose another one.
+/// Finds a browser by its possible names, or installs it. `variable` passes its path to all child processes, and lets a
+/// user choose another browser.
 pub(super) fn browser(shell: &Shell, variable: &'static str, names: &[&str], package: &str) -> Result<Done> {
     if let Some(named) = shell.variable(variable).map(PathBuf::from) {
         if !named.is_file() {
@@ -62,7 +62,7 @@ pub(super) fn browser(shell: &Shell, variable: &'static str, names: &[&str], pac
     let found = find().with_context(|| format!("{package} is installed, but has no program"))?;
     shell.set(variable, &found);
     let text = found.display().to_string();
-    Ok(if there.is_some() { Done::Present(format!("{text} is there")) } else { Done::Installed(text) })
+    Ok(if there.is_some() { Done::Present(format!("{text} is present")) } else { Done::Installed(text) })
 }
 
 /// Installs a package of the distribution.
@@ -75,7 +75,7 @@ pub(super) fn install(shell: &Shell, package: &str) -> Result<()> {
     // Wait for other runs of the package manager.
     let wait = ["-o", "DPkg::Lock::Timeout=600"];
     if !UPDATED.load(Ordering::SeqCst) {
-        // An interrupted run leaves packages that block apt-get. If this fails, apt-get reports the reason.
+        // Repairs packages of an interrupted run, which block apt-get. If this fails, apt-get reports the reason.
         let _ = as_root(shell, "dpkg", ["--configure", "-a"]).run();
         apt_get(shell, wait.into_iter().chain(["update"]))?;
         UPDATED.store(true, Ordering::SeqCst);
@@ -100,15 +100,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_and_files_that_are_there_are_not_installed() {
+    fn existing_programs_and_files_are_not_installed_again() {
         let shell = Shell::new().unwrap();
         let done = install_all(&shell, &[("sh", "dash"), ("/bin/sh", "dash")]).unwrap();
-        assert!(matches!(done, Done::Present(what) if what == "dash dash is there"));
+        assert!(matches!(done, Done::Present(what) if what == "dash dash is present"));
         shell.set("A_BROWSER", "/no/such/browser");
         let error = browser(&shell, "A_BROWSER", &["sh"], "dash").map(drop).unwrap_err();
         assert_eq!(error.to_string(), "A_BROWSER is set to /no/such/browser, which does not exist");
         let found = browser(&shell, "OTHER_BROWSER", &["no-such-browser", "sh"], "dash").unwrap();
-        assert!(matches!(found, Done::Present(what) if what.ends_with("/sh is there")));
+        assert!(matches!(found, Done::Present(what) if what.ends_with("/sh is present")));
         assert!(shell.variable("OTHER_BROWSER").is_some());
     }
 }

@@ -17,7 +17,7 @@ pub(super) const WASM_PACK: Tool = Tool { exact: true, ..Tool::new("wasm-pack", 
 pub(super) const CARGO_DENY: Tool = Tool::new("cargo-deny", "0.20.2");
 pub(super) const CARGO_FUZZ: Tool = Tool::new("cargo-fuzz", "0.13.2");
 pub(super) const CARGO_HACK: Tool = Tool { ask: &["hack", "--version"], ..Tool::new("cargo-hack", "0.6.46") };
-/// Requires the exact version, because mutations differ between versions.
+/// Inserts mutations. Requires the exact version, because mutations differ between versions.
 pub(super) const CARGO_MUTANTS: Tool =
     Tool { ask: &["mutants", "--version"], exact: true, ..Tool::new("cargo-mutants", "27.1.0") };
 pub(super) const CARGO_SEMVER_CHECKS: Tool =
@@ -30,7 +30,7 @@ pub(super) const DEFMT_PRINT: Tool = Tool::new("defmt-print", "1.2.0");
 /// Searches for attacks in models of protocols. Its results differ between versions.
 pub(super) const VERIFPAL: Tool = Tool { exact: true, newest_rust: true, ..Tool::new("verifpal", "1.6.7") };
 
-/// A tool as cargo knows it: a package with a program of the same name.
+/// A tool that cargo installs: a package with a program of the same name.
 pub(super) struct Tool {
     name: &'static str,
     version: &'static str,
@@ -54,7 +54,7 @@ pub(super) fn wasm_bindgen(shell: &Shell) -> Result<String> {
     files::create_folder(&folder)?;
     if fs::read_link(&program).ok().as_ref() != Some(&built) {
         files::remove_file(&program)?;
-        symlink(&built, &program).with_context(|| format!("{} cannot be made", program.display()))?;
+        symlink(&built, &program).with_context(|| format!("{} cannot be created", program.display()))?;
     }
     Ok(program.display().to_string())
 }
@@ -73,16 +73,16 @@ impl Tool {
     pub(super) fn install(&self, shell: &Shell) -> Result<Done> {
         let found = self.found(shell)?;
         if let Some(version) = found.as_deref().filter(|version| self.accepts(version)) {
-            return Ok(Done::Present(format!("{version} is there")));
+            return Ok(Done::Present(format!("{version} is present")));
         }
-        // A version that another project needs stays in place; the one under target/tools comes first on the path.
+        // Another project may need another version, so that stays. The folder target/tools comes first on the path.
         let home = match found {
             None if can_write(shell.cargo_home()) => shell.cargo_home().to_path_buf(),
             None | Some(_) => shell.tools_dir(),
         };
         let root = home.to_string_lossy();
         let package = format!("{}@{}", self.name, self.version);
-        // Most of the tools have little to compute, so a short build matters more.
+        // Most tools compute little, so a short build matters more than fast code.
         let build = if self.newest_rust { "--ignore-rust-version" } else { "--debug" };
         let args = ["install", "--locked", build, package.as_str(), "--bin", self.name, "--root", &root];
         shell
@@ -91,7 +91,7 @@ impl Tool {
                 if self.newest_rust {
                     command.env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN);
                 }
-                // They share many dependencies.
+                // The tools share many dependencies, so they share a build folder.
                 command.env("CARGO_TARGET_DIR", build_dir(shell)).env("CARGO_PROFILE_DEV_DEBUG", "0");
             })
             .run()?;
@@ -122,7 +122,7 @@ fn can_write(folder: &Path) -> bool {
     written && fs::remove_file(&probe).is_ok()
 }
 
-/// Returns the version in the line `NAME VERSION` that tools print, some with more after it or a `v` before it.
+/// Returns the version in the line `NAME VERSION` that tools print. A `v` before it and text after it are ignored.
 fn version_printed(printed: &str) -> Option<&str> {
     let word = printed.split_whitespace().nth(1)?;
     let word = word.strip_prefix('v').unwrap_or(word);

@@ -26,7 +26,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// Reads the documents of a table of contents. `files` are those of the repository.
+    /// Reads the documents of a table of contents. `files` are the files of the repository.
     pub(super) fn new(
         contents: &str,
         files: &[String],
@@ -80,8 +80,8 @@ impl Book {
         Ok(())
     }
 
-    /// Returns the text of a page with its links adapted to the book, and the files that it needs: those of the
-    /// repository, and in [`NOT_OF_THE_BOOK`] those of other tools.
+    /// Returns the text of a page with its links adapted to the book, and the files to which it links: files of the
+    /// repository, and files that other tools write to [`NOT_OF_THE_BOOK`].
     pub(super) fn linked(&self, page: &Page) -> Result<(String, BTreeSet<String>)> {
         let mut files = BTreeSet::new();
         let mut text = String::new();
@@ -97,8 +97,8 @@ impl Book {
         Ok((text, files))
     }
 
-    /// Returns a link in the form that the book needs. Files that are not pages are copied; a folder stands for its
-    /// README.
+    /// Returns a link in the form that the book needs. Adds files that are not pages to `files`. A link to a folder
+    /// leads to its README.
     fn link(&self, page: &Page, target: &str, files: &mut BTreeSet<String>) -> Result<String> {
         if target.contains(':') {
             return Ok(target.to_owned());
@@ -143,7 +143,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0))
 }
 
-/// Replaces the link targets of a line.
+/// Replaces each link target in a line by the result of `target`.
 fn replaced(line: &str, mut target: impl FnMut(&str) -> Result<String>) -> Result<String> {
     let mut parts = line.split("](");
     let mut text = parts.next().unwrap_or_default().to_owned();

@@ -28,9 +28,9 @@ const BOOK: &str = "target/site-book";
 /// The settings of the book, and its table of contents.
 const SETTINGS: &str = "docs/book.toml";
 const CONTENTS: &str = "docs/SUMMARY.md";
-/// The style of the book, above all of its tables on a phone.
+/// The style and the script of the book, mainly for tables on a phone.
 const STYLES: [&str; 2] = ["book.css", "book.js"];
-/// The front page. The first page of the book is in a folder, to which its links are relative.
+/// The front page, which redirects to the first page of the book in its folder, to which the links are relative.
 const FRONT_PAGE: &str = "\
 <!doctype html>
 <html lang=\"en\">
@@ -40,16 +40,16 @@ const FRONT_PAGE: &str = "\
 <a href=\"docs/introduction.html\">The book of rakwire</a>
 </html>
 ";
-/// The libraries that programs use, apart from the one for browsers.
+/// The libraries with a reference, except `rakwire-wasm`, which is built for browsers.
 const LIBRARIES: [&str; 6] =
     ["rakwire", "rakwire-derive", "rakwire-native", "rakwire-extras", "rakwire-plugins", "rakwire-embassy"];
 
-/// Builds the site, and checks that the files exist to which the book links. The needs must be met.
+/// Builds the site, and checks that the files to which the book links exist. Requires [`NEEDS`].
 pub fn build(shell: &Shell) -> Result<()> {
     let site = shell.path(SITE);
     let linked = book(shell, &site)?;
     rust_references(shell, &site.join("api"))?;
-    // It writes to the folder that wasm/typedoc.json specifies.
+    // TypeDoc writes to the folder that wasm/typedoc.json specifies.
     shell.cmd_in("wasm/tests/bundlers", "npm", ["run", "doc"]).run()?;
     files::copy_folder(&shell.path("target/doc-npm"), &site.join("api/npm"))?;
     files::copy_folder(&shell.path(PAGE), &site.join("demo"))?;
@@ -69,7 +69,7 @@ fn check_files(site: &Path, linked: &BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// Builds the book at the root of the site, which it empties first. Returns the files to which it links.
+/// Empties the site, and builds the book at its root. Returns the files to which the book links.
 fn book(shell: &Shell, site: &Path) -> Result<BTreeSet<String>> {
     let folder = shell.path(BOOK);
     files::remove_folder(&folder)?;
@@ -101,7 +101,7 @@ fn sources(shell: &Shell) -> Result<Book> {
     Book::new(&shell.read(CONTENTS)?, &tracked::files(shell)?, |path| shell.read(path))
 }
 
-/// Builds the references of the Rust libraries; that of the one for browsers is built for browsers.
+/// Builds the references of the Rust libraries. That of `rakwire-wasm` is built for the browser target.
 fn rust_references(shell: &Shell, api: &Path) -> Result<()> {
     let target = artifacts::target_dir(shell)?;
     let packages = LIBRARIES.iter().flat_map(|library| ["-p", library]);
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_links_of_all_pages_hold() {
+    fn the_links_of_all_pages_have_existing_targets() {
         let book = sources(&Shell::new().unwrap()).unwrap();
         let problems = book.pages.iter().filter_map(|page| book.linked(page).err());
         let problems: Vec<_> = problems.map(|problem| format!("{problem:#}")).collect();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn no_page_takes_more_than_ten_minutes() {
+    fn no_page_takes_more_than_ten_minutes_to_read() {
         let book = sources(&Shell::new().unwrap()).unwrap();
         let long = book.pages.iter().filter(|page| pages::words(&page.text) > pages::LONGEST);
         let long: Vec<_> =

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-/// Number of words that take about ten minutes to read. Only longer documents and sections are split.
+/// The maximum number of words of a page, about ten minutes of reading. Longer documents and sections are split.
 pub(super) const LONGEST: usize = 2_000;
 
 /// A page of the book.
@@ -89,12 +89,12 @@ fn list_sections(pages: &mut [Page]) {
     }
 }
 
-/// Returns the number of words. The borders of tables are no words.
+/// Returns the number of words, without the borders of tables.
 pub(super) fn words(text: &str) -> usize {
     text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count()
 }
 
-/// Returns the lines of a text, each with true inside of a fenced block and at its fences.
+/// Returns the lines of a text, each with true if it belongs to a fenced block or is its fence.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
     let mut is_fenced = false;
     text.lines().map(move |line| {

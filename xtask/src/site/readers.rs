@@ -1,4 +1,4 @@
-//! Pages for users. They omit test names, which only contributors need.
+//! Removes test names, which only contributors need, from pages for users.
 
 use super::pages::lines;
 
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_are_left_out_of_tables_and_sentences() {
+    fn names_of_tests_are_removed_from_tables_and_sentences() {
         let text = "It holds. Tests: `a::b`,\n`c`. More.\n\n| what | test |\n|---|---|\n| one | `x`, `y` |\n\n| a | b |\n|---|---|\n";
         let expected = "It holds. More.\n\n| what |\n| --- |\n| one |\n\n| a | b |\n|---|---|\n";
         assert_eq!(without_tests(text), expected);

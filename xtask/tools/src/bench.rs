@@ -17,16 +17,16 @@ const PUBLISHED: [&str; 7] = ["", "fields", "relay", "secure", "transports", "ga
 /// The arguments of measurements.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The measurement, by default this crate beside other RakNet implementations, and options of its program:
+    /// The measurement and the options of its program. By default, compares rakwire with other RakNet implementations:
     ///
     /// - `all`: all of these except `mcu`, in about an hour; `all --publish` writes all pages with figures
     /// - `mcu`: the firmware in QEMU, instructions and datagrams per second; `--update` rewrites the committed table
     /// - `npm`: the npm package in Chromium, the cost of a message, a busy page with and without a worker, bytes to load
     /// - `relay`: packets per second and core, latency, memory and CPU time of clients, compared with a WebSocket echo
     /// - `secure`: secure connections compared with plain ones over loopback
-    /// - `transports`: those of the npm package over a path with latency and loss; needs root, Linux and /dev/net/tun
+    /// - `transports`: transports of the npm package with latency and loss; needs root, Linux and /dev/net/tun
     /// - `fields`: quinn, ENet, KCP, renet and GameNetworkingSockets with the same workload
-    /// - `game`: how many players the server of the snowball fight can serve
+    /// - `game`: the number of players that the server of the snowball fight can serve
     ///
     /// `--quick` measures everything once and small, without meaningful timings; `--runs N`, `--only NAME,…`, `--keep`,
     /// `--resume` and others are those of `cargo run --release -p rakwire-bench -- run --help`. `--publish` writes the

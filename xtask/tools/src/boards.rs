@@ -1,5 +1,4 @@
-//! The single-file examples of boards: builds them as their users do, and converts those for boards with a USB drive to
-//! UF2.
+//! Builds the single-file examples of boards as their users do, and converts those for boards with a USB drive to UF2.
 
 use std::fs;
 
@@ -11,7 +10,7 @@ use xtask::firmware::{self, EMULATED, ESP32C3, NUCLEO, PICO, PICO_2_W, PICO_W};
 use xtask::shell::Shell;
 use xtask::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33};
 
-/// The text after this line is the same in each example.
+/// The line after which all examples have the same text.
 const SAME: &str = "// From here on the file is the same for every board.\n";
 
 /// An example.
@@ -53,7 +52,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
         let built = firmware::build(shell, example.folder, example.target, &["--bin", example.binary])?;
         let program = firmware::built(&built, example.target, example.binary)?;
         if let Some(chip) = example.chip {
-            // As `elf2flash` does for its user, which the firmware's README names.
+            // Converts the program like `elf2flash`, the tool that the firmware's README recommends.
             let mut file = Vec::new();
             elf2uf2(fs::read(&program)?, &mut file, chip, NoProgress)
                 .with_context(|| format!("{} cannot be converted to UF2", example.binary))?;

@@ -12,12 +12,12 @@ use xtask::tracked;
 
 use crate::modules::uses::regex;
 
-/// A document from the root of the repository, and a relative link to a document or within one. A longer path or a URL is
-/// another folder.
+/// Matches the path of a document from the root of the repository. A longer path or a URL does not match, because it
+/// leads to another folder.
 static CITATION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?:^|[^\w/.-])(docs/[\w/.-]*\.md)(?:#([\w-]+))?"));
 static LINK: LazyLock<Regex> = LazyLock::new(|| regex(r"\]\(([\w/.-]+\.md|)(?:#([\w-]+))?\)"));
-/// Code whose tests cite documents that do not exist.
+/// Files whose tests cite documents that do not exist.
 const NOT_READ: [&str; 3] =
     ["xtask/tools/src/citations.rs", "xtask/tools/src/documents.rs", "xtask/src/site/"];
 
@@ -33,15 +33,15 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     }
     let (mut problems, mut count) = (Vec::new(), 0);
     for path in files.iter().filter(|path| !NOT_READ.iter().any(|start| path.starts_with(start))) {
-        // The links of a document are relative to its own folder, not to that of a symbolic link to it. Binary files cite
-        // nothing.
+        // Symbolic links are skipped, because the links of a document are relative to its own folder. Binary files are
+        // skipped too.
         let Ok(text) = fs::read_to_string(shell.path(path)) else { continue };
         if !shell.path(path).is_symlink() {
             count += check(path, &text, &documents, &mut problems);
         }
     }
     if !problems.is_empty() {
-        bail!("citations of missing places:\n\n{}", problems.join("\n"));
+        bail!("citations of documents or anchors that do not exist:\n\n{}", problems.join("\n"));
     }
     shell.print(format_args!("{count} citations of docs/ are valid"));
     Ok(())

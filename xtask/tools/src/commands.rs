@@ -1,4 +1,4 @@
-//! Commands in documents: the stages, packages, programs and options that they name must exist.
+//! Checks that the stages, packages, programs and options in the commands of documents exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -15,33 +15,34 @@ use crate::commands::Known;
 use crate::modules::uses::regex;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
-/// It describes the past, and may contain names that no longer exist.
+/// The changelog, which may contain names that no longer exist.
 const HISTORY: &str = "CHANGELOG.md";
 const STAGES: &str = "CONTRIBUTING.md";
-/// The headings of the lists that follow a datagram, and the largest number of files and of returns of each.
+/// The headings of the lists of files that a datagram passes, each with the maximum number of files and of returns to
+/// an earlier file.
 const WALKS: [(&str, usize, usize); 2] =
     [("From the socket to `recv`", 20, 12), ("From `send` to the socket", 20, 12)];
 
-/// A function below an attribute of tests.
+/// Matches a function below a test attribute.
 static TEST: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"#\[(?:\w+::)*\w*test\w*[^\]]*\]\s*(?:(?:#\[[^\]]*\]|//[^\n]*)\s*)*(?:async )?fn (\w+)")
 });
-/// Macros that make a test of each name which they begin an item with.
+/// Matches macros that create a test for each name at the beginning of an item.
 static MAKERS: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?s)by_both_protocols!\((.*?)\)|\ncases! \{(.*?)\n\}"));
 static MADE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?:^|[,;])\s*(\w+)"));
 static MODULE: LazyLock<Regex> = LazyLock::new(|| regex(r"\bmod (\w+)|(\w+)(?:/|\.rs$)"));
-/// A list of tests in a sentence.
+/// Matches a list of tests in a sentence.
 static CITED: LazyLock<Regex> = LazyLock::new(|| regex(r"Tests?:\s((?:`[^`]+`[,\s]*)+)"));
-/// A path of the repository: a file that is written by hand, or a folder of the repository.
+/// Matches the path of a file of the repository that is written by hand, or of a folder.
 static PATH: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"`((?:[A-Za-z0-9_][\w./-]*)?\w\.(?:rs|ts|mjs|toml|json|yml|sh|py|cpp|md)|(?:core|native|relay|wasm|web|cli|xtask|embedded|docs|bench|src|tests)/[\w./-]*)(?:#[\w-]+)?`",
     )
 });
-/// Built or downloaded files, which a fresh clone does not have.
+/// The prefixes of built or downloaded files, which a fresh clone does not have.
 const BUILT: [&str; 5] = ["target/", "wasm/pkg/", "wasm/dist/", "web/dist", "node_modules/"];
-/// A comment that names the file which the next block equals, or is a part of.
+/// Matches a comment with the file that the next block equals or is a part of, and that block.
 static PROGRAM: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"(?m)^<!-- (file|part): (\S+) -->\n(?:```.*\n((?:[^`\n].*\n|\n|`{1,2}[^`].*\n)*)```$)?")
 });
@@ -140,7 +141,7 @@ impl Tests {
         }
     }
 
-    /// Returns true if there is a test of this name, optionally after some of its modules.
+    /// Returns true if there is a test with this name, which may be prefixed with its innermost modules.
     fn has(&self, name: &str) -> bool {
         let (modules, function) = name.rsplit_once("::").unwrap_or(("", name));
         let has_modules =
@@ -211,7 +212,7 @@ fn line_at(text: &str, at: usize) -> usize {
     1 + text[..at].matches('\n').count()
 }
 
-/// Returns the places that cite tests, with their lines: cells of columns headed "test", and lists in sentences.
+/// Returns texts that cite tests, with their lines: cells of columns headed "test", and lists in sentences.
 fn cited(text: &str) -> Vec<(usize, &str)> {
     let lists = CITED.captures_iter(text).filter_map(|found| found.get(1));
     let mut found: Vec<_> = lists.map(|list| (line_at(text, list.start()), list.as_str())).collect();
@@ -247,7 +248,7 @@ fn missing_paths(document: &str, text: &str, files: &[String]) -> Vec<(usize, St
     missing.map(|path| (line_at(&text, path.start()), format!("there is no {}", path.as_str()))).collect()
 }
 
-/// Counts the files of the lists that follow a datagram, and how often each comes back to a file that it has left.
+/// Counts the files in each list that follows a datagram, and the returns to a file that the list has left.
 fn walks(text: &str, mut print: impl FnMut(String)) -> Vec<(usize, String)> {
     let mut problems = Vec::new();
     for (heading, most_files, most_returns) in WALKS {
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_and_programs_are_found() {
+    fn missing_paths_and_embedded_programs_are_found() {
         let files = ["core/src/lib.rs", "cli/README.md", "cli/setup.sh"].map(str::to_owned);
         let text = "`core/src` `setup.sh` `core/src/lib.rs#a` `bytes/s` `target/x.json` `.rs`\n```\n`no.rs`\n```\n`core/gone` `gone.rs`";
         let expected = [(5, "there is no core/gone".to_owned()), (5, "there is no gone.rs".to_owned())];
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_returns_of_a_walk_are_bounded() {
+    fn the_list_of_files_that_a_datagram_passes_is_limited() {
         let list = |files: &str| {
             format!(
                 "{0}:\n\n1. A (`a.rs`).\n2. B (`b.rs`, `a.rs`{files}).\n\n{1}:\n\n1. `c.rs`\n\n",
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_differing_table_is_an_error() {
+    fn a_table_that_differs_from_its_command_is_an_error() {
         let document =
             |table: &str| format!("# A\n\n<!-- cargo xtask ci --table -->\n{table}\n<!-- end -->\nB\n");
         check_table(&document("| a |\n| b |"), "| a |\n| b |").unwrap();

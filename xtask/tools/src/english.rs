@@ -13,12 +13,12 @@ const PRONOUNS: [&str; 9] =
     ["who", "whom", "whose", "whoever", "nobody", "somebody", "told", "tells", "untold"];
 const OPENERS: [&str; 10] =
     ["What", "Whether", "Whoever", "Whom", "Who", "Which", "Where", "How often", "How long", "How much"];
-/// Words that no name of a test has, because such names are proverbs.
+/// Words that the names of tests must not contain, because such names are proverbs.
 const PROVERBS: [&str; 12] = [
     "who", "whom", "whoever", "nobody", "somebody", "anybody", "told", "tells", "what", "whatever", "hears",
     "care",
 ];
-/// The most pronouns and openers in 1,000 lines of an area.
+/// The maximum number of pronouns and openers per 1,000 lines of an area.
 const MOST: (usize, usize) = (2, 10);
 
 /// Lines of prose in one area, with the pronouns and the openers among them.
@@ -79,7 +79,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// The names of tests in Rust, and titles of tests in JavaScript, that are proverbs.
+/// Returns the names of Rust tests and the titles of JavaScript tests that are proverbs.
 fn proverbs(text: &str) -> impl Iterator<Item = &str> {
     let mut is_test = false;
     let names = text.lines().map(str::trim).filter_map(move |line| {
@@ -90,7 +90,7 @@ fn proverbs(text: &str) -> impl Iterator<Item = &str> {
     names.filter(|name| name.split(['_', ' ']).any(|word| PROVERBS.contains(&word)))
 }
 
-/// The comments of a program, or the text of a document without its code.
+/// Returns the comments of a program, or the text of a document without its code.
 fn lines(text: &str, is_document: bool) -> impl Iterator<Item = &str> {
     let mut in_code = false;
     text.lines().map(str::trim).filter_map(move |line| {

@@ -14,8 +14,8 @@ use xtask::workspaces;
 
 /// The folder of the targets and their inputs.
 const FOLDER: &str = "fuzz";
-/// The targets, and the number of inputs that the stage tries: about a minute in total. They come from a fixed seed, so
-/// that a change is judged by its effect and not by chance; use the command to search further.
+/// The targets, and the number of inputs that the stage tries, about a minute in total. The stage uses a fixed seed, so
+/// that its result does not depend on chance; the command searches further.
 #[rustfmt::skip]
 const TARGETS: [(&str, u32); 14] = [
     ("datagram", 8_000_000), ("offline", 20_000_000), ("endpoint", 15_000), ("game", 5_000), ("rabbit", 400_000),
@@ -24,16 +24,16 @@ const TARGETS: [(&str, u32); 14] = [
 ];
 /// The default duration of the command.
 const DEFAULT_SECONDS: u32 = 60;
-/// Maximum input length in bytes: longer ones only take time.
+/// The maximum input length in bytes. Longer inputs take time without reaching more code.
 const LONGEST: &str = "-max_len=512";
 
 /// The options of a search for faults.
 #[derive(Args)]
 pub(crate) struct FuzzOptions {
-    /// Total seconds, divided among the targets; each also runs its corpus
+    /// Total duration in seconds, divided among the targets; each also runs its corpus
     #[arg(long, value_name = "N", default_value_t = DEFAULT_SECONDS)]
     seconds: u32,
-    /// Keep new inputs: rewrite the archives, with the fewest inputs that reach the same code
+    /// Rewrite the archives with the new inputs, minimised to the fewest inputs that reach the same code
     #[arg(long)]
     update_corpus: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) struct SoakOptions {
     /// Number of seeded runs over bad networks
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     runs: u64,
-    /// Run a server and clients over sockets for this time instead: memory, files and tasks must not grow
+    /// Instead run a server and clients over sockets this long, checking that memory, files and tasks do not grow
     #[arg(long, value_name = "M", conflicts_with = "runs")]
     minutes: Option<u32>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct SoakOptions {
 pub(crate) fn command(shell: &Shell, options: &FuzzOptions) -> Result<()> {
     tasks::set_up(shell, &FUZZ)?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
-    // Zero would mean forever.
+    // At least 1, because 0 means no limit.
     let share = format!("-max_total_time={}", (options.seconds / TARGETS.len() as u32).max(1));
     for (target, _) in TARGETS {
         run(shell, target, &[&share])?;
@@ -84,7 +84,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     replay(shell)?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
     for (target, runs) in TARGETS {
-        // Inputs found by an earlier run would change those that this one tries.
+        // Removes the inputs found by an earlier run, because they would change the inputs that this run tries.
         files::empty_folder(&shell.path(&found(target)))?;
         run(shell, target, &["-seed=1", &format!("-runs={runs}")])?;
     }
@@ -185,7 +185,7 @@ fn newest(folder: &str) -> Option<String> {
     dated.max().map(|(_, path)| path.display().to_string())
 }
 
-/// Coverage for fuzzing is an unstable compiler flag, which this variable enables on a stable compiler.
+/// Runs cargo-fuzz. Its coverage needs an unstable compiler flag, which `RUSTC_BOOTSTRAP` allows on a stable compiler.
 fn cargo_fuzz(shell: &Shell, args: &[&str]) -> Result<()> {
     let target_dir = shell.path("target/fuzz/build");
     let command = shell.cmd("cargo", ["fuzz"].into_iter().chain(args.iter().copied()));

@@ -7,13 +7,13 @@ use anyhow::{Context, Result, bail};
 
 use xtask::log::Log;
 
-/// The growth of a number that counts as a failure, in percent.
+/// The maximum growth of a number in percent; more is a failure.
 const TOLERANCE: f64 = 2.0;
 
 /// Measured numbers by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Measurements {
-    /// The version of the compiler, as it prints it.
+    /// The version line of the compiler.
     pub(crate) rustc: String,
     pub(crate) rows: BTreeMap<String, u64>,
 }
@@ -39,7 +39,7 @@ impl Measurements {
         text
     }
 
-    /// Compares measurements with the committed ones. A different compiler is noted, but is not a failure.
+    /// Compares measurements with the committed ones. With a different compiler, growth is printed but is no failure.
     pub(crate) fn check(&self, measured: &Self, update: &str, log: &Log) -> Result<()> {
         let is_same_compiler = self.rustc == measured.rustc;
         let mut failures = Vec::new();

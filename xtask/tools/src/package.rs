@@ -1,5 +1,5 @@
-//! Registry packages as their users get them: packed, unpacked side by side without the rest of the repository, and
-//! compiled there.
+//! Tests registry packages as users get them: packed, unpacked side by side without the rest of the repository, and
+//! compiled.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use xtask::shell::Shell;
 
 /// Files that every package needs in addition to its code.
 const REQUIRED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
-/// How large the file of a package may be in bytes. The largest has 600 KB, most of them tests and recorded packets.
+/// The maximum size of a package file in bytes. The largest package has 600 KB, mostly tests and recorded packets.
 const LARGEST: u64 = 700_000;
 
 /// A published crate.
@@ -50,8 +50,8 @@ impl Published {
         self.targets.iter().flat_map(|target| &target.kind).any(|found| found == kind)
     }
 
-    /// Checks requirements that the registry enforces only at the upload, and that the hosted documentation has the
-    /// features that the stage `doc` checks.
+    /// Checks requirements that the registry enforces only at the upload, and that docs.rs builds all features, like
+    /// the stage `doc`.
     fn check_manifest(&self) -> Result<()> {
         let is_few = |values: &[String]| (1..=5).contains(&values.len());
         if self.description.is_none() || !is_few(&self.keywords) || !is_few(&self.categories) {
@@ -98,8 +98,8 @@ pub(crate) fn published(shell: &Shell) -> Result<Vec<Published>> {
     Ok(packages.into_iter().filter(|package| package.publish.is_none()).collect())
 }
 
-/// Packs all crates and unpacks them into a workspace in which they find each other as in the registry. The builds use the
-/// target folder and profiles of the repository, so that the dependencies are already compiled.
+/// Packs all crates and unpacks them into a workspace that replaces the registry. Builds use the target folder and
+/// profiles of the repository, so the dependencies are already compiled.
 fn unpacked(shell: &Shell, packages: &[Published], more: &[&str]) -> Result<PathBuf> {
     packages.iter().try_for_each(Published::check_manifest)?;
     let names = packages.iter().flat_map(|package| ["--package", package.name.as_str()]);
@@ -130,7 +130,7 @@ fn unpacked(shell: &Shell, packages: &[Published], more: &[&str]) -> Result<Path
 fn unpack(shell: &Shell, package: &Published, packed: &Path, folder: &Path) -> Result<()> {
     let file = packed.join(format!("{}.crate", package.folder_name()));
     let size = file.metadata().with_context(|| format!("cargo packed no {}", file.display()))?.len();
-    // Cargo gives all files the same date, so that changed files would count as built.
+    // Sets new dates with `--touch`: cargo packs all files with the same date, so changed files would count as built.
     let args = ["--extract", "--gzip", "--touch", "--file", &*file.to_string_lossy()];
     shell.cmd("tar", args.into_iter().chain(["--directory", &*folder.to_string_lossy()])).run()?;
     let is_there = |name: &&&str| folder.join(package.folder_name()).join(name).is_file();

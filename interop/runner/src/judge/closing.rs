@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The time limit for the pong of a connected ping.
 const PONG_TIME: Duration = Duration::from_millis(1_500);
-/// The fraction of a pause that a client must observe, because its timer may be coarse.
+/// The minimum fraction of a pause that a client must wait. Less than 1, because its timer may be coarse.
 const LEAST_PAUSE: f64 = 0.9;
 /// The fraction of a pause in which the first message, its echo and their acknowledgements may still be in
 /// flight.
@@ -22,8 +22,8 @@ const TIME: std::ops::Range<usize> = 1..9;
 
 /// Checks that a connection without messages stays open and alive.
 ///
-/// Missing messages are judged elsewhere: if the last one is missing, the pause lasts until the end of the
-/// capture.
+/// Missing messages are judged elsewhere. If the message after the pause is missing, the pause lasts until
+/// the end of the capture.
 pub(super) fn idle(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     let of_number = |number| talk.user(End::Client).find(|message| message.number() == Some(number));
     let Some(first) = of_number(0) else { return Ok(()) };
@@ -53,8 +53,8 @@ pub(super) fn idle(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Checks that an end's pings that arrived before a time are answered. A peer may answer only the newest of
-/// several.
+/// Checks that the pings of an end that arrived before `until` are answered. A peer may answer only the
+/// newest of several.
 fn pings_answered(talk: &Talk<'_>, end: End, until: Duration) -> Result<(), Broken> {
     let pings: Vec<&Message> =
         talk.of(end).iter().filter(|message| message.id() == Some(id::CONNECTED_PING)).collect();
@@ -74,7 +74,7 @@ fn pings_answered(talk: &Talk<'_>, end: End, until: Duration) -> Result<(), Brok
     Ok(())
 }
 
-/// Checks that the client disconnects, and that the server acknowledges this and then sends nothing else.
+/// Checks that the client disconnects, and that the server then sends nothing except the acknowledgement.
 pub(super) fn goodbye(talk: &Talk<'_>) -> Result<(), Broken> {
     let goodbye = talk
         .goodbye_of(End::Client)
@@ -95,7 +95,7 @@ pub(super) fn goodbye(talk: &Talk<'_>) -> Result<(), Broken> {
     }
 }
 
-/// Returns a datagram with capsules that the server sent after a time.
+/// Returns the first datagram with capsules that the server sent after a time.
 fn later_data(capture: &Capture, after: Duration) -> Option<(usize, usize)> {
     capture.of(End::Server).find_map(|(record, sent)| {
         let has_capsules =

@@ -14,11 +14,11 @@ const OFFLINE_HEADER: usize = 17;
 const VERSION: usize = OFFLINE_HEADER;
 /// The offset of the cookie in request 2.
 const COOKIE: usize = OFFLINE_HEADER;
-/// The offset of the MTU in a reply 1 without a cookie, after a GUID and the security byte.
+/// The offset of the MTU in a reply 1 without a cookie: after the GUID and the security byte.
 const REPLY_1_MTU: usize = OFFLINE_HEADER + 9;
 /// The length of a cookie.
 const COOKIE_LEN: usize = 4;
-/// The offset of the client's address in reply 2, after a GUID. The MTU follows it.
+/// The offset of the client's address in reply 2: after the GUID. The MTU follows the address.
 const REPLY_2_ADDRESS: usize = OFFLINE_HEADER + 8;
 /// The messages with which a server refuses: connection attempt failed, already connected, no free
 /// connections, banned, incompatible protocol version, and address connected recently.
@@ -125,7 +125,7 @@ impl Handshake<'_> {
         self.agreed.mtu
     }
 
-    /// Checks the fields that a working connection does not depend on.
+    /// Checks the fields without which a connection may still work.
     pub(super) fn formal(&self) -> Result<(), Broken> {
         self.cookie()?;
         self.mtus()

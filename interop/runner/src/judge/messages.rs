@@ -40,7 +40,7 @@ pub(super) fn sent(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
 
 /// Checks that the client sent all messages of the case.
 ///
-/// A client that waits for missing echoes cannot send more, so in that case the server is at fault.
+/// A client that waits for missing echoes cannot send more. In that case the finding is about the server.
 pub(super) fn all_sent(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     let sent = talk.user(End::Client).count();
     if sent < case.count as usize {

@@ -36,7 +36,8 @@ pub fn judge(task: &Task, capture: &Capture) -> Result<(), Broken> {
     messages::indices(case, &talk)?;
     transport::recovered(case, &talk)?;
     messages::arrived(&talk)?;
-    // A connection that closed during the pause has no last message.
+    // This check precedes that for missing messages, because a connection that closed during the pause has no
+    // last message.
     if case.pause > 0 {
         closing::idle(case, &talk)?;
     }

@@ -11,8 +11,8 @@ use rakwire_conformance::wire::UDP_OVERHEAD;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The time limit for an acknowledgement. Later messages are not judged. Some peers delay their first one by
-/// 1.5 s.
+/// The time limit for an acknowledgement. Messages that arrive within this time of the end are not judged.
+/// Some peers delay their first acknowledgement by 1.5 s.
 const ACKNOWLEDGEMENT_TIME: Duration = Duration::from_millis(2_500);
 
 /// The maximum time that a sender may wait before it retransmits a reliable message.
@@ -52,7 +52,7 @@ pub(super) fn fresh_numbers(capture: &Capture) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Checks that acknowledgements contain only datagrams that had arrived.
+/// Checks that acknowledgements name only datagrams that had arrived.
 pub(super) fn acknowledgements_of_sent(capture: &Capture) -> Result<(), Broken> {
     for end in [End::Client, End::Server] {
         let arrivals = arrivals_of(capture, end.other());
@@ -190,8 +190,8 @@ pub(super) fn fits(talk: &Talk<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Returns true if the receiver stayed long enough after the last transmission that the sender had to
-/// retransmit.
+/// Returns true if the receiver stayed connected for so long after the last transmission that the sender had
+/// to retransmit.
 fn had_time(talk: &Talk<'_>, message: &Message) -> bool {
     let attempts = message.carriers.iter().filter_map(|&record| talk.capture.records.get(record));
     let last = attempts.map(|sent| sent.at).max().unwrap_or_default();

@@ -12,7 +12,7 @@ fn case(name: &str) -> Case {
     *ALL.iter().find(|case| case.name == name).expect("a case")
 }
 
-/// The faults, each with a case that shows it and the rule that it breaks.
+/// The faults, each with a case that detects it and the rule that it breaks.
 const FAULTS: [(Fault, &str, Rule); 47] = [
     (Fault::Garbage, "handshake", rules::READABLE),
     (Fault::BytesBehindCapsules, "handshake", rules::READABLE),
@@ -83,7 +83,7 @@ fn each_fault_breaks_its_rule() {
     assert_eq!(broken.rule, rules::ADVERTISEMENT, "{broken}");
 }
 
-/// The rule about starting programs is tested in the module `programs`.
+/// Excludes the rule about starting programs, which the module `programs` tests.
 #[test]
 fn a_fault_exists_for_each_rule() {
     for rule in rules::ALL.iter().filter(|&&rule| rule != rules::STARTED) {
@@ -91,7 +91,7 @@ fn a_fault_exists_for_each_rule() {
     }
 }
 
-/// A limit must excuse only the failures of its own end.
+/// Limits depend on the end, because a limit must explain only failures of its own end.
 #[test]
 fn a_finding_states_the_end_that_broke_the_rule() {
     for (fault, name, by) in [
@@ -118,7 +118,8 @@ fn a_lost_message_is_a_fault_of_its_sender_if_the_receiver_stayed() {
     let task = Task { case: case("loss"), protocol: PROTOCOL };
     let mut taken = capture(task.case, Fault::NoResend);
     assert_eq!(judge(&task, &taken).unwrap_err().by, By::Both);
-    let first = taken.records.iter().position(|record| record.fate == Fate::Dropped).expect("a lost one");
+    let first =
+        taken.records.iter().position(|record| record.fate == Fate::Dropped).expect("a dropped datagram");
     for record in &mut taken.records[first + 1..] {
         record.at += Duration::from_secs(10);
         record.arrivals.iter_mut().for_each(|at| *at += Duration::from_secs(10));
@@ -133,7 +134,7 @@ fn a_finding_states_the_datagram_and_the_offset() {
     let taken = capture(task.case, Fault::BytesBehindCapsules);
     let broken = judge(&task, &taken).unwrap_err();
     let record = broken.record.expect("a datagram");
-    // The bytes after the last valid capsule state a length beyond the datagram.
+    // The bytes after the last valid capsule are a header whose length exceeds the datagram.
     assert_eq!(taken.records[record].bytes[broken.offset..], [0, 0, 80, 1, 2, 3]);
     assert!(taken.excerpt(record, 0).starts_with("> "));
     assert!(broken.to_string().contains(&format!("datagram {record}, offset {:#x}", broken.offset)));

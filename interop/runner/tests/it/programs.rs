@@ -25,7 +25,7 @@ fn cell(server: &str, client: &str) -> Outcome {
 }
 
 fn cell_of(case: Case, server: &str, client: &str) -> Outcome {
-    run(&peer(server), &peer(client), &Task { case, protocol: 6 }, 1, None).expect("programs that start")
+    run(&peer(server), &peer(client), &Task { case, protocol: 6 }, 1, None).expect("the programs start")
 }
 
 fn why_not_started(server: &str, client: &str) -> (By, String) {
@@ -45,7 +45,7 @@ fn status_127_means_that_a_case_is_not_supported() {
     assert_eq!(verdict, Verdict::Unsupported("the client unsupported does not support it".to_owned()));
 }
 
-/// Shells end with this status if a program is missing.
+/// Shells exit with status 127 if a program is missing.
 #[test]
 fn status_127_is_a_failure_in_the_case_that_every_peer_supports() {
     for (server, client, by) in
@@ -89,7 +89,7 @@ fn a_pair_without_datagrams_fails() {
 fn the_log_has_the_output_of_both_programs() {
     let log = std::env::temp_dir().join(format!("rakwire-interop-{}.log", std::process::id()));
     let task = Task { case: cases::ALL[0], protocol: 6 };
-    run(&peer("silent"), &peer("silent"), &task, 1, Some(&log)).expect("programs that start");
+    run(&peer("silent"), &peer("silent"), &task, 1, Some(&log)).expect("the programs start");
     let text = std::fs::read_to_string(&log).expect("a log");
     std::fs::remove_file(&log).expect("a log");
     assert!(text.contains("ready server handshake") && text.contains("ready client handshake"), "{text}");
@@ -100,17 +100,17 @@ fn the_log_has_the_output_of_both_programs() {
 fn the_adapter_of_rakwire_names_a_missing_program() {
     let adapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/rakwire");
     let output = std::process::Command::new(adapter).env("RAKWIRE_PEER", "/missing/peer").output();
-    let output = output.expect("a shell");
+    let output = output.expect("the adapter starts");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("/missing/peer is missing"), "{errors}");
 }
 
 #[test]
-fn a_server_is_ready_after_its_line_and_exits_when_its_input_closes() {
+fn a_server_that_prints_ready_has_started() {
     let case = &cases::ALL[0];
-    let started = serve(&peer("silent"), &Start { case, protocol: 6, seed: 1, log: None })
-        .expect("programs that start");
+    let started =
+        serve(&peer("silent"), &Start { case, protocol: 6, seed: 1, log: None }).expect("the programs start");
     let Started::Ready(server) = started else { panic!("{started:?}") };
     assert!(server.address.ip().is_loopback() && server.address.port() > 0);
 }

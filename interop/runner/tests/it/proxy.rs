@@ -7,7 +7,7 @@ use rakwire_interop_runner::proxy::Proxy;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-/// Longer than a forwarded datagram takes, even on a busy machine.
+/// The time limit for a forwarded datagram, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The maximum UDP payload over IPv4.
@@ -17,7 +17,7 @@ fn message(number: u32) -> Vec<u8> {
     wire::data(0x84, number, &[Capsule::reliable(number, vec![0xfe, number as u8])])
 }
 
-/// Sends messages through a proxy. Returns those that arrived, and the capture.
+/// Sends messages through a proxy. Returns the datagrams that arrived, and the capture.
 fn carried(kind: Kind, count: u32) -> (Vec<Vec<u8>>, Capture) {
     let server = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     server.set_read_timeout(Some(PATIENCE)).expect("a socket");

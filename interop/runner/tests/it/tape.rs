@@ -69,9 +69,11 @@ pub(crate) struct Tape {
     fault: Fault,
     now: Duration,
     capture: Capture,
-    /// The next datagram number, message number and ordering index of each end.
+    /// The next datagram number of each end.
     datagrams: [u32; 2],
+    /// The next reliable message number of each end.
     reliable: [u32; 2],
+    /// The next ordering or sequencing index of each end.
     indices: [u32; 2],
     splits: u16,
 }
@@ -129,7 +131,7 @@ impl Tape {
         if self.has(Fault::BytesBehindCapsules) && from == End::Server {
             bytes.extend([0, 0, 80, 1, 2, 3]);
         }
-        // With this fault, the datagram number of the previous datagram is reused.
+        // With this fault, the server uses its datagram number 0 twice.
         if !(self.has(Fault::NumberTwice) && number == 0 && from == End::Server) {
             self.datagrams[from as usize] += 1;
         }
@@ -180,7 +182,7 @@ impl Tape {
             self.put(Server, wire::refusal(0x14, 1));
         } else if !self.has(Fault::NoReply2) {
             let raised = mtu + more(self.has(Fault::Reply2RaisesMtu));
-            // Smaller than the headers of a datagram.
+            // An MTU smaller than the headers of a datagram.
             let agreed = if self.has(Fault::TinyMtu) { 20 } else { raised };
             self.put(Server, wire::reply_2(1, address(), agreed));
         }
@@ -219,7 +221,7 @@ impl Tape {
         true
     }
 
-    /// Adds one message and its acknowledgement. The path affects the first message of each end.
+    /// Adds a message and its acknowledgement. The path affects the first message of each end.
     fn message(&mut self, from: End, number: u32) {
         let pieces = self.pieces(from, number);
         let is_first = number == 0;

@@ -11,11 +11,12 @@ use super::proxy::Proxy;
 
 /// The maximum number of unanswered messages.
 const WINDOW: u32 = 256;
-/// The time without messages after which unanswered ones count as lost, if they may be lost.
+/// The time without messages after which unanswered messages count as lost, if their reliability allows losses.
 const STALL: Duration = Duration::from_millis(300);
-/// The time without messages after which the exchange stops: if enough arrived, and otherwise. On a busy machine the
-/// rest may be late.
+/// The time without messages after which the exchange stops, if enough have arrived.
 const SILENCE: Duration = Duration::from_secs(1);
+/// The time without messages after which the exchange stops even if too few have arrived. It is long, because messages
+/// may be late on a busy machine.
 const LONG_SILENCE: Duration = Duration::from_secs(60);
 /// The poll interval.
 const LOOK: Duration = Duration::from_millis(20);
@@ -32,12 +33,12 @@ fn number_of(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(1..5)?.try_into().ok()?))
 }
 
-/// The messages that arrived, each with a flag that is true if it was allowed to arrive at that point.
+/// The received messages, checked against the guarantees of their reliability.
 struct Arrived {
     case: Case,
     seen: Vec<bool>,
     count: u32,
-    /// The number after the newest.
+    /// The number after that of the newest message.
     next: u32,
     /// Messages below this number are no longer in flight: lost messages count as answered after a while.
     answered: u32,
@@ -90,7 +91,8 @@ impl Arrived {
         Ok(())
     }
 
-    /// Returns true if another message may be sent. Lost ones count as answered, or the window would stay closed.
+    /// Returns true if another message may be sent. Lost messages count as answered, because the window would otherwise
+    /// stay closed.
     fn has_room(&mut self) -> bool {
         let may_lose = self.case.may_lose();
         if may_lose && self.answered < self.sent && self.last.elapsed() > STALL {
@@ -106,7 +108,7 @@ impl Arrived {
         self.count == self.case.count || self.case.may_lose() && self.sent == self.case.count && silent
     }
 
-    /// Checks that enough messages arrived, including the newest if that is guaranteed.
+    /// Checks that enough messages arrived, and the newest if its reliability guarantees delivery.
     fn verdict(&self) -> Result<(), String> {
         let case = self.case;
         if self.count < case.least() {
@@ -148,7 +150,7 @@ pub(crate) async fn with_server(cell: Cell, seed: u64) -> Result<(), String> {
 }
 
 fn lock(arrived: &Mutex<Arrived>) -> MutexGuard<'_, Arrived> {
-    arrived.lock().expect("no panic before")
+    arrived.lock().expect("no thread panicked while it held the lock")
 }
 
 /// Sends everything and receives the echoes.
@@ -210,7 +212,7 @@ async fn echo(server: &Endpoint, arrived: &mut Arrived) -> Result<(), String> {
     let connection = server.accept().await.ok_or("the endpoint is closed")?;
     while let Some(received) = connection.recv().await {
         arrived.take(&received)?;
-        // The client may have left already; its verdict decides.
+        // Fails if the client has already disconnected; only the client's verdict counts.
         let _ = connection.send(&received.bytes, Delivery::new(arrived.case.reliability)).await;
     }
     Ok(())
@@ -242,16 +244,16 @@ mod tests {
         ] {
             assert!(arrived(reliability, numbers).is_err(), "{reliability:?} {numbers:?}");
         }
-        let newest_missing = arrived(ReliableSequenced, &[0, 1, 8]).expect("increasing");
+        let newest_missing = arrived(ReliableSequenced, &[0, 1, 8]).expect("increasing numbers are valid");
         assert!(newest_missing.verdict().is_err());
-        let one_missing = arrived(Reliable, &[9, 8, 7, 6, 5, 4, 3, 2, 1]).expect("in any order");
+        let one_missing = arrived(Reliable, &[9, 8, 7, 6, 5, 4, 3, 2, 1]).expect("any order is valid");
         assert!(one_missing.verdict().is_err());
         assert_eq!(arrived(Reliable, &[9, 0, 8, 1, 7, 2, 6, 3, 5, 4]).and_then(|all| all.verdict()), Ok(()));
     }
 
     #[test]
-    fn a_corrupted_message_is_distinguished_from_a_wrong_one() {
-        let mut arrived = arrived(Reliability::ReliableOrdered, &[]).expect("nothing yet");
+    fn reordered_bytes_other_bytes_and_another_delivery_have_different_errors() {
+        let mut arrived = arrived(Reliability::ReliableOrdered, &[]).expect("an empty list is valid");
         let mut bytes = message(0, 100);
         bytes[10..].reverse();
         let received = Message { bytes, delivery: Delivery::RELIABLE_ORDERED };

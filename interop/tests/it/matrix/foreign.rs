@@ -20,7 +20,7 @@ pub(crate) struct Peer {
     /// The variable of `setup.sh` that names its version.
     version: &'static str,
     pub(crate) protocol: u8,
-    /// Set if messages can be sent with receipts.
+    /// True if messages can be sent with receipts.
     pub(crate) receipts: bool,
     /// The cookie policy that our server needs for its clients.
     pub(crate) cookies: CookiePolicy,
@@ -57,7 +57,7 @@ impl Peer {
     /// Returns the package and the version that `setup.sh` fetches.
     pub(crate) fn package(&self) -> String {
         let line = SETUP.lines().find_map(|line| line.strip_prefix(self.version)?.strip_prefix('='));
-        line.expect("the version").replace("==", " ").replace('@', " ")
+        line.expect("a line with the version").replace("==", " ").replace('@', " ")
     }
 
     /// Starts a server that echoes with a reliability.

@@ -18,7 +18,8 @@ use tokio::sync::Semaphore;
 
 /// The number of cells that run at the same time.
 const AT_ONCE: usize = 3;
-/// The number of attempts for a peer to show its limit: it may mistake a garbled message for another one.
+/// The maximum number of attempts for a peer to show its known limit, because a garbled message may be mistaken for
+/// another one.
 const TRIES: u64 = 3;
 
 async fn run(cell: Cell, seed: u64) -> Result<(), String> {
@@ -47,11 +48,11 @@ async fn outcome(cell: Cell, number: u64) -> Result<String, String> {
             Err(error) => seen.push(error),
         }
     }
-    Err(format!("the limit {symptom:?} did not show, but {}", seen.join("; ")))
+    Err(format!("the expected failure {symptom:?} did not occur, but {}", seen.join("; ")))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_cell_has_a_result() {
+async fn every_pairing_gives_its_documented_result() {
     let start = Instant::now();
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = Vec::new();

@@ -111,7 +111,7 @@ our defaults send.
 ## The matrix
 ";
 
-/// Fails when a cell did, and writes the page.
+/// Writes the page. Panics if a cell has failed.
 pub(crate) fn write(results: &Results) {
     let failures: Vec<String> = results
         .iter()

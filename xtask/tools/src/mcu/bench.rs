@@ -31,8 +31,8 @@ const SIZES: [&str; 3] = ["16", "100", "1000"];
 const OPERATIONS: [&str; 6] = ["send", "compose", "receive", "read", "acknowledge", "accept"];
 const RABBIT: [&str; 2] = ["pack", "unpack"];
 
-/// Number of pairs of runs, with and without the protocol. The best of each is reported, because other processes use
-/// this machine too.
+/// The number of pairs of runs, with and without the protocol. The best run of each is reported, because other
+/// processes also use this machine.
 const ROUNDS: usize = 3;
 
 /// `cargo xtask bench mcu`.

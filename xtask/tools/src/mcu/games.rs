@@ -11,12 +11,12 @@ use xtask::service::Service;
 
 /// Time limit of a game.
 const LIMIT: Duration = Duration::from_secs(600);
-/// Frames of a game: ten seconds.
+/// The number of frames of a game, which takes ten seconds.
 const FRAMES: f64 = 300.0;
 /// The seed of the world.
 const SEED: &str = "7";
 const ANY: &str = "127.0.0.1:0";
-/// A fifth of all datagrams is lost in each direction; others are reordered or duplicated.
+/// The options of a server that loses 20 % of the datagrams in each direction, and reorders and duplicates others.
 const BAD_NETWORK: [&str; 2] =
     ["--simulate", "loss=20%,latency=2ms,jitter=4ms,reorder=10%,duplicate=2%,seed=1"];
 
@@ -68,7 +68,7 @@ impl Host<'_> {
         has_none(&report, ["wrong", "malformed"])
     }
 
-    /// A ping finds the server. QEMU's network does not forward broadcasts, so it is sent to the host.
+    /// Checks that a ping finds the server. It is sent to the host, because QEMU forwards no broadcasts.
     fn found(&self) -> Result<()> {
         let server = self.serve(ANY, &[])?;
         let search = at(&server.first_line).replacen("server=", "ping=", 1);
@@ -76,7 +76,7 @@ impl Host<'_> {
         at_least(&report, "snapshots", 1.0)
     }
 
-    /// A server is killed and replaced.
+    /// Kills the server and starts another one. The player must join again.
     fn server_restart(&self) -> Result<()> {
         let server = self.serve(ANY, &[])?;
         let address = server.address.clone();
@@ -88,7 +88,7 @@ impl Host<'_> {
         second_game(machine)
     }
 
-    /// A network link goes down and comes up again.
+    /// Takes the network link down for a while. The player must join again.
     fn link_loss_in_game(&self) -> Result<()> {
         let server = self.serve(ANY, &[])?;
         let mut link = NetworkLink::new();
@@ -101,7 +101,7 @@ impl Host<'_> {
         second_game(machine)
     }
 
-    /// Without a server, the player reports that and retries.
+    /// Checks that the player reports a missing server and retries.
     fn no_server(&self) -> Result<()> {
         let deaf = UdpSocket::bind(ANY).context("there is no free port")?;
         let mut machine = self.play(&at(&deaf.local_addr()?.to_string()), &[], &[])?;
@@ -119,7 +119,7 @@ impl Host<'_> {
     }
 }
 
-/// The player returns without a reset.
+/// Checks that the player has joined a second game without a reset.
 fn second_game(machine: Machine) -> Result<()> {
     let report = machine.succeed()?;
     let snapshots = report.number_of("session=2", "snapshots")?;

@@ -19,9 +19,9 @@ use xtask::tasks;
 /// The needs of the runs in QEMU in addition to the programs on the host.
 const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
 
-/// Maximum stack use in bytes: that of the painted stack in the scenarios, and a reserve for interrupts.
+/// The maximum stack use in bytes: the measured use in the scenarios, and a reserve for interrupts.
 const MOST_STACK: f64 = 12_288.0;
-/// The same with secure connections, because the handshake computes on an elliptic curve.
+/// The maximum stack use with secure connections, whose handshake computes on an elliptic curve.
 const MOST_STACK_SECURE: f64 = 20_480.0;
 
 /// Build options of the scenarios with secure connections.
@@ -33,10 +33,10 @@ pub(crate) struct Options {
     /// Run every scenario, and print one line of JSON
     #[arg(long)]
     smoke: bool,
-    /// Repeat them this many times
+    /// Repeat the scenarios this many times
     #[arg(long, value_name = "N", default_value_t = 1, requires = "smoke")]
     repeat: u32,
-    /// Then exchange messages in real time for this many minutes
+    /// Afterwards exchange messages in real time for this many minutes
     #[arg(long, value_name = "MINUTES", requires = "smoke")]
     soak: Option<u64>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Options {
 /// `cargo xtask mcu`.
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     if !options.smoke {
-        bail!("nothing to do: --smoke runs every scenario in QEMU");
+        bail!("nothing to do; pass --smoke to run every scenario in QEMU");
     }
     tasks::set_up(shell, &[&NEEDS[..], &[Need::Programs]].concat())?;
     run(shell, options)

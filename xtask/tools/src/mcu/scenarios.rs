@@ -19,7 +19,7 @@ use xtask::targets::THUMB_M4;
 
 /// Time limit of a scenario; the firmware itself gives up earlier.
 const LIMIT: Duration = Duration::from_secs(600);
-/// A third of all datagrams is lost; others are reordered or duplicated.
+/// The options of a simulated network that loses 30 % of the datagrams, and reorders and duplicates others.
 const BAD_NETWORK: &str = "loss=30%,latency=2ms,jitter=4ms,reorder=10%,duplicate=2%,seed=1";
 const ANY: &str = "127.0.0.1:0";
 
@@ -55,7 +55,7 @@ impl Exchange {
     /// Fails unless the simulated network has lost datagrams.
     fn with_losses(self) -> Result<Self> {
         if self.loss_percent < 5.0 {
-            bail!("only {:.1} % were lost: the simulated network had no effect", self.loss_percent);
+            bail!("only {:.1} % of the datagrams were lost: nothing was simulated", self.loss_percent);
         }
         Ok(self)
     }
@@ -117,7 +117,7 @@ impl Host<'_> {
         self.exchange(&[], &["count=2000", "large=3"])
     }
 
-    /// The same over a network that loses almost every third datagram.
+    /// Makes 200 round trips, and sends 20 KB in parts, over a network that loses 30 % of the datagrams.
     pub(crate) fn lossy(&self) -> Result<Exchange> {
         self.exchange(&["--simulate", BAD_NETWORK], &["count=200", "large=1", "timeout=60"])?.with_losses()
     }
@@ -146,7 +146,7 @@ impl Host<'_> {
         Ok(good)
     }
 
-    /// Creates a key in the same way as operators; returns its file and the argument with the public key.
+    /// Creates a key with `rakwire keygen`. Returns its file and the firmware argument with the public key.
     fn new_key(&self, name: &str) -> Result<(String, String)> {
         let file = self.shell.path(&format!("target/mcu/{name}.key"));
         files::remove_file(&file)?;
@@ -179,7 +179,7 @@ impl Host<'_> {
         )
     }
 
-    /// Runs the other scenarios.
+    /// Runs the scenarios that return no measurements.
     pub(crate) fn others(&self) -> Result<()> {
         // More reliable messages than the memory holds.
         let server = self.echo(ANY, &[])?;
@@ -187,12 +187,12 @@ impl Host<'_> {
         if report.number("fitting")? >= report.number("messages")? {
             bail!("the pool was never full");
         }
-        // The telemetry example. The last messages may still be on their way back.
+        // Runs the telemetry example. The echoes of its last messages may still be in transit.
         let report = self.scenario("telemetry", &server.address, &["count=300"], &[])?.succeed()?;
         if report.number("others")? < 0.5 * report.number("values")? {
-            bail!("too few of the values came back");
+            bail!("too few of the values were echoed");
         }
-        // The single-file example of the boards: its messages are echoed.
+        // Runs the single-file example of the boards, and checks that its messages are echoed.
         let mut machine = self.start("quickstart", &[&at(&server.address)], &[], LIMIT)?;
         machine.wait_for("sent message 2")?;
         machine.wait_for("received [0x90, 0x02]")?;
@@ -202,7 +202,7 @@ impl Host<'_> {
         self.wrong_servers()
     }
 
-    /// A server is killed and replaced.
+    /// Kills the server and starts another one. The firmware must open a second session.
     fn restart(&self) -> Result<()> {
         let server = self.echo(ANY, &[])?;
         let address = server.address.clone();
@@ -219,7 +219,7 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// A network link goes down and comes up again.
+    /// Takes the network link down and up again. The firmware must reconnect.
     fn link_loss(&self) -> Result<()> {
         let server = self.echo(ANY, &[])?;
         let mut link = NetworkLink::new();
@@ -235,7 +235,7 @@ impl Host<'_> {
         machine.succeed().map(drop)
     }
 
-    /// With missing and unsuitable servers the firmware reports the error and ends without a panic.
+    /// Checks that the firmware reports missing and unsuitable servers, and ends without a panic.
     fn wrong_servers(&self) -> Result<()> {
         let exchange = |address: &str| self.scenario("exchange", address, &[], &[]);
         let deaf = UdpSocket::bind(ANY).context("there is no free port")?;
@@ -243,7 +243,7 @@ impl Host<'_> {
         let parrot = parrot()?;
         let address = parrot.local_addr()?.to_string();
         is_refused(exchange(&address)?, "the server does not answer")?;
-        // An empty datagram ends the thread.
+        // Ends the thread of the socket with an empty datagram.
         parrot.send_to(&[], &address)?;
         let guarded = self.echo(ANY, &["--password", "friends"])?;
         is_refused(exchange(&guarded.address)?, "the server requires another password")
@@ -278,7 +278,7 @@ impl NetworkLink {
     }
 }
 
-/// Returns a socket on which a thread returns every datagram, until an empty one.
+/// Returns a socket on which a thread echoes every datagram, until it receives an empty one.
 pub(super) fn parrot() -> Result<UdpSocket> {
     let socket = UdpSocket::bind(ANY).context("there is no free port")?;
     let echo = socket.try_clone()?;
@@ -293,7 +293,7 @@ pub(super) fn parrot() -> Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Fails unless the firmware has reported this reason and ended.
+/// Checks that the firmware reports this reason and ends.
 fn is_refused(machine: Machine, reason: &str) -> Result<()> {
     let report = machine.finish()?;
     if report.status.code() != Some(1) || !report.says(reason) {

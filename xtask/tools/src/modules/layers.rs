@@ -1,4 +1,4 @@
-//! The layers of crates. A file may use its own layer and those below it.
+//! The layers of crates. A file may use files of its own layer and of lower layers.
 
 use anyhow::{Context, Result, bail};
 
@@ -110,7 +110,7 @@ pub(super) const CRATES: [(&str, &str); 7] = [
 
 /// The layers of one crate.
 pub(super) struct Layers {
-    /// The entries, each with the number of its layer and true if the others of the layer are out of its reach.
+    /// The entries, each with the number of its layer, and true if it must not use the other entries of the layer.
     entries: Vec<(&'static str, usize, bool)>,
     /// Further forbidden uses, from entries to entries.
     forbidden: Vec<(Vec<&'static str>, Vec<&'static str>)>,
@@ -120,7 +120,7 @@ pub(super) struct Layers {
 #[derive(Clone, Copy)]
 pub(super) struct Standing<'m> {
     layer: usize,
-    /// The part of the layer. In a layer with separate parts, each is out of reach of the others.
+    /// The part of the layer. In a layer with separate parts, a part must not use the others.
     part: &'m str,
     is_apart: bool,
 }
@@ -130,7 +130,7 @@ impl Layers {
         let mut layers = Self { entries: Vec::new(), forbidden: Vec::new() };
         for (number, line) in text.lines().enumerate() {
             if let Some(rule) = line.trim().strip_prefix("! ") {
-                let (from, to) = rule.split_once(": ").context("a rule names two sides")?;
+                let (from, to) = rule.split_once(": ").context("a rule is `! USERS: USED`")?;
                 layers.forbidden.push((from.split(' ').collect(), to.split(' ').collect()));
             } else {
                 let modules = line.split_whitespace().filter(|word| *word != "|");
@@ -140,7 +140,7 @@ impl Layers {
         Ok(layers)
     }
 
-    /// Returns the entries and the sides of rules that no module matches.
+    /// Returns the entries of layers and rules that match no module.
     pub(super) fn unused<'s>(&'s self, modules: &'s [String]) -> impl Iterator<Item = &'static str> + 's {
         let rules = self.forbidden.iter().flat_map(|(from, to)| from.iter().chain(to).copied());
         let all = self.entries.iter().map(|(entry, ..)| *entry).chain(rules);
@@ -174,7 +174,7 @@ impl Layers {
     }
 }
 
-/// Returns how specifically an entry matches a module, and the part of its layer. With `a::*` each child is a part.
+/// Returns the length of an entry that matches a module, and the part of the layer. With `a::*` each child is a part.
 fn matched<'m>(entry: &str, module: &'m str) -> Option<(usize, &'m str)> {
     let outer = entry.strip_suffix("::*").unwrap_or(entry);
     let inside = module.strip_prefix(outer)?;

@@ -1,22 +1,22 @@
-//! The uses between the files of a crate: each path of a formatted source is followed to the file that defines it. Code
-//! that is compiled only for tests is left out.
+//! Finds the uses between the files of a crate, by following each path in a formatted source to the file that defines
+//! it. Ignores code that is compiled only for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The uses between files, each with the first line.
+/// The uses between files, as numbers of the user and the used file, each with its first line.
 pub(super) type Uses = BTreeMap<(usize, usize), usize>;
 
 /// A source file.
 pub(super) struct File {
     pub(super) path: String,
-    /// The path from the root of the crate, which is `crate`.
+    /// The path of the module from the root of the crate, which is `crate`.
     pub(super) module: Vec<String>,
     /// True if it is compiled only for tests.
     pub(super) is_test: bool,
-    /// True if it belongs to a program beside the library of its crate.
+    /// True if it belongs to a program in a crate that also has a library.
     pub(super) is_program: bool,
     /// The text without comments and tests, with the same lines.
     pub(super) code: String,
@@ -29,7 +29,7 @@ pub(super) struct File {
 
 /// A name that a `use` brings into a file.
 struct Import {
-    /// Its name there; `*` for all.
+    /// Its name in the file; `*` for all names.
     name: String,
     path: Vec<String>,
     line: usize,
@@ -42,7 +42,7 @@ pub(super) struct Tree {
     by_module: BTreeMap<Vec<String>, usize>,
 }
 
-/// Maximum number of imports on the way to a name.
+/// The maximum number of imports to follow for a name.
 const MOST_STEPS: usize = 8;
 
 static USE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^\s*(pub(?:\([^)]*\))? )?use ([^;]+);"));
@@ -50,10 +50,10 @@ static ITEM: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\b(?:const|enum|fn|static|struct|trait|type|union|macro_rules!) (\w+)"));
 static INNER: LazyLock<Regex> = LazyLock::new(|| regex(r"\bmod (\w+) \{"));
 static DECLARED: LazyLock<Regex> = LazyLock::new(|| regex(r"\bmod (\w+);"));
-/// The beginning of a module in a file, and a path from there to the file.
+/// Matches the beginning of a module inside a file.
 static INNER_START: LazyLock<Regex> = LazyLock::new(|| regex(r"^(\s*)(?:pub(?:\([^)]*\))? )?mod \w+ \{$"));
 static INNER_SUPER: LazyLock<Regex> = LazyLock::new(|| regex(r"(^|[^:\w])super::"));
-/// A visibility names a scope, which is not a use.
+/// Matches a visibility, whose scope is not a use.
 static SCOPE: LazyLock<Regex> = LazyLock::new(|| regex(r"\bpub\(in [^)]*\)"));
 static PATH: LazyLock<Regex> = LazyLock::new(|| regex(r"\b(?:[a-z]\w*::)+\w+"));
 static TEST_MODULE: LazyLock<Regex> = LazyLock::new(|| {
@@ -114,12 +114,12 @@ impl Tree {
         Self { files, by_module }
     }
 
-    /// Returns the files that no other declares, so that nothing compiles them.
+    /// Returns the files that no other file declares as a module, so nothing compiles them.
     pub(super) fn undeclared(&self) -> impl Iterator<Item = &File> {
         let text: String = self.files.iter().map(|file| file.code.as_str()).collect();
         self.files.iter().filter(move |file| {
             let Some((name, parent)) = file.module.split_last() else { return false };
-            // A parent without a file is a module inside another file.
+            // A parent without a file of its own is a module inside another file.
             let is_declared = match self.by_module.get(parent) {
                 Some(&id) => self.files[id].declared.contains(name),
                 None => text.contains(&format!("mod {name};")),
@@ -129,7 +129,7 @@ impl Tree {
         })
     }
 
-    /// Returns all uses. To offer items of modules below it does not count as using them.
+    /// Returns all uses. A module that re-exports items of its child modules does not use them.
     pub(super) fn uses(&self) -> Uses {
         let mut uses = Uses::new();
         for (id, file) in self.files.iter().enumerate().filter(|(_, file)| !file.is_test) {
@@ -155,9 +155,9 @@ impl Tree {
         uses
     }
 
-    /// Returns the file that defines what a path in a module means; none for other crates.
+    /// Returns the file that defines the item of a path in a module; `None` for other crates.
     fn find(&self, module: &[String], path: &[String], depth: usize) -> Option<usize> {
-        // Longer chains of imports lead in a circle.
+        // Longer chains of imports are circular.
         if depth > MOST_STEPS {
             return None;
         }
@@ -182,7 +182,7 @@ impl Tree {
                 (at, rest) = (child, after);
                 continue;
             }
-            // Its file is outside of the folder.
+            // The file of the declared module is outside of the folder.
             if file.declared.contains(name) {
                 return None;
             }
@@ -215,8 +215,8 @@ fn module_of(path: &str, has_library: bool) -> Vec<String> {
     if is_root { Vec::new() } else { path.split('/').map(str::to_owned).collect() }
 }
 
-/// Empties the lines of comments and of items that are compiled only for tests. Formatted code ends an item with a line
-/// of the same indentation.
+/// Empties the lines of comments and of items that are compiled only for tests. In formatted code, the last line of an
+/// item has the indentation of its first.
 fn without_tests(text: &str) -> String {
     let (mut kept, mut inner) = (String::new(), Vec::new());
     let text = SCOPE.replace_all(text, "pub");
@@ -239,7 +239,7 @@ fn without_tests(text: &str) -> String {
             kept += &"\n".repeat(skipped);
         } else {
             let code = line.split("//").next().unwrap_or_default();
-            // From a module in the file, `super` is the file.
+            // In a module inside the file, `super` is the file itself.
             kept += &if inner.is_empty() { code.into() } else { INNER_SUPER.replace_all(code, "${1}self::") };
             kept.push('\n');
             inner.pop_if(|end| *end == line);
@@ -295,7 +295,7 @@ fn branches(prefix: &[String], tree: &str, paths: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Returns the groups that lead from each member to each other one.
+/// Returns the groups of files in which each file uses every other one, directly or indirectly.
 pub(super) fn cycles(uses: &BTreeSet<(usize, usize)>) -> BTreeSet<BTreeSet<usize>> {
     let reached_from = |start: usize| {
         let (mut reached, mut next) = (BTreeSet::new(), vec![start]);

@@ -15,18 +15,18 @@ pub(super) const LIST: &str = "fuzz/mutants.toml";
 const MEMBERS: [&str; 4] = ["core", "core/derive", "udp", "worlds"];
 /// The folders with the files of the copy; `worlds` contains parts of the relay.
 const COPIED: [&str; 4] = ["core/", "udp/", "worlds/", "relay/src/"];
-/// The crates with mutants, which each select the active one.
+/// The crates with mutants, each of which selects the active mutant.
 const SWITCHED: [&str; 2] = ["core/src/lib.rs", "worlds/src/lib.rs"];
 const TREE: &str = "target/mutants/tree";
 pub(super) const TARGET_DIR: &str = "target/mutants/build";
-/// The exit status of models and worlds after a finding.
+/// The exit status with which models and worlds report a finding.
 pub(super) const FOUND: i32 = 1;
 /// Maximum length of a finding in the table.
 pub(super) const FINDING: usize = 110;
 
 /// The environment variable that selects the active mutant by its number; 0 selects none.
 pub(super) const VARIABLE: &str = "RAKWIRE_MUTANT";
-/// The path of the function in the copy; in one piece, `cargo xtask check` would take it for a path of this program.
+/// The path of the function in the copy, split because `cargo xtask check` would take it for a path of this program.
 const IS_ON: &str = concat!("crate", "::mutant_switch::is_on");
 /// The module of the copy that reads the active mutant, with a placeholder for the name of the variable.
 const SWITCH: &str = r#"
@@ -71,7 +71,7 @@ struct List {
 }
 
 impl Mutant {
-    /// Returns the only position of its text in a source. Layout is ignored, and names must match as a whole.
+    /// Returns the only position of its text in a source. Ignores whitespace, and matches only whole names.
     fn locate(&self, source: &str) -> Result<Range<usize>> {
         let loose = |text: &str| {
             let solid = text.chars().filter(|c| !c.is_whitespace());
@@ -82,7 +82,7 @@ impl Mutant {
         let whole = |c| if is_name(c) { r"\b" } else { "" };
         let text = format!("{}{}", self.after.trim(), self.from.trim());
         let (start, end) = (whole(text.chars().next()), whole(text.chars().next_back()));
-        let from = from.strip_suffix(r"\s*").context("it replaces nothing")?;
+        let from = from.strip_suffix(r"\s*").context("`from` contains no code")?;
         let pattern = Regex::new(&format!("{start}{}({from}){end}", loose(&self.after)))?;
         let places: Vec<_> =
             pattern.captures_iter(source).filter_map(|found| Some(found.get(1)?.range())).collect();
@@ -97,7 +97,7 @@ impl Mutant {
     /// original.
     fn switched(&self, number: usize, original: &str) -> String {
         let choice = format!("if {IS_ON}({number}) {{ {} }} else {{ {original} }}", self.to.trim_end());
-        // A statement may be left out, but an expression needs a value.
+        // A statement may be omitted, but an expression needs a value.
         if self.from.trim_end().ends_with(';') { choice } else { format!("({choice})") }
     }
 }
@@ -107,7 +107,7 @@ pub(super) fn list(shell: &Shell) -> Result<Vec<Mutant>> {
     Ok(toml::from_str::<List>(&shell.read(LIST)?).with_context(|| format!("{LIST} is malformed"))?.mutant)
 }
 
-/// Selects the mutants with `only` in their names that `is_meant` selects, with their numbers.
+/// Returns the mutants whose names contain `only` and for which `is_meant` returns true, with their numbers.
 pub(super) fn choose<'m>(
     mutants: &'m [Mutant],
     only: &str,
@@ -126,7 +126,7 @@ pub(super) fn build(shell: &Shell, mutants: &[Mutant], program: &[&str]) -> Resu
     copy_sources(shell, mutants)?;
     let args = ["build", "--quiet"].iter().chain(program).copied();
     let build = shell.cmd_in(TREE, "cargo", args).env("CARGO_TARGET_DIR", shell.path(TARGET_DIR));
-    // The inserted faults cause warnings.
+    // Suppresses warnings, because the inserted faults cause many.
     build.env("RUSTFLAGS", "--cap-lints=allow").run().with_context(|| {
         format!(
             "the copy does not build with the mutants; if one is in a `const fn`, move it elsewhere in {LIST}"
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_matches_the_sources() {
+    fn each_listed_mutant_has_its_code_in_a_copied_folder() {
         let shell = Shell::new().unwrap();
         for mutant in list(&shell).unwrap() {
             mutant.locate(&shell.read(&mutant.file).unwrap()).unwrap();
@@ -200,9 +200,9 @@ mod tests {
         }
     }
 
-    /// Each mutant is found by the models or by worlds, or by both.
+    /// Each mutant must be found by the models, by worlds, or by both.
     #[test]
-    fn no_mutant_is_excluded_everywhere() {
+    fn each_mutant_is_for_the_models_or_the_worlds() {
         for mutant in list(&Shell::new().unwrap()).unwrap() {
             let excluded = mutant.not_by_models.is_some() && mutant.not_by_worlds.is_some();
             assert!(!excluded, "{}", mutant.name);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_inserted_in_any_layout() {
+    fn faults_are_inserted_into_code_with_any_line_breaks() {
         let mutant = |name: &str, after: &str, from: &str| {
             let [name, after, from] = [name, after, from].map(str::to_owned);
             let (breaks, file, to) = (String::new(), "a.rs".to_owned(), "two".to_owned());

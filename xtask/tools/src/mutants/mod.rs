@@ -1,8 +1,8 @@
-//! Mutation testing: faults are inserted into a copy of the core and of the relay. The models, and simulated worlds, must
-//! find each fault of the list that is not excluded for them with a reason, and nothing without one.
+//! Mutation testing: faults are inserted into a copy of the core and of the relay. The models and simulated worlds must
+//! find each fault of the list, unless the list excludes it with a reason. Without a fault they must find nothing.
 //!
-//! All mutants of `fuzz/mutants.toml` are compiled into one program, which takes minutes less than a build for each of
-//! them by cargo-mutants, and an environment variable selects the active one. Other builds contain none of them.
+//! All mutants of `fuzz/mutants.toml` are compiled into one program, and an environment variable selects the active
+//! one. This takes minutes less than cargo-mutants, which builds each mutant. Other builds contain no mutants.
 
 mod copy;
 mod models;
@@ -21,10 +21,10 @@ const REPORT: &str = "target/mutants/all";
 /// The selection of mutants.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Try only the mutants of the list with this in their names.
+    /// Try only the mutants of the list whose names contain this text.
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     only: Option<String>,
-    /// Print how many simulated worlds it takes to find each mutant, up to this number.
+    /// Print the number of simulated worlds that find each mutant; try at most this many.
     #[arg(long, value_name = "N", conflicts_with = "all")]
     worlds: Option<u64>,
     /// Let cargo-mutants change every function of the protocols and run all tests of the core: minutes to hours per

@@ -1,4 +1,4 @@
-//! The models against the mutants.
+//! Runs the models against the mutants.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::fuzz;
 
 /// The program that runs the models.
 const PROGRAM: &str = "models";
-/// The models take seconds, and stop a case that does not end by itself.
+/// The time limit of the models, which normally take seconds and stop cases that do not end.
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// Runs the models against each mutant with `only` in its name.
@@ -49,8 +49,8 @@ pub(super) fn run(shell: &Shell, only: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs the models with mutant `number` active, among others over the inputs in the folders of `inputs`. Returns the
-/// finding that kills it.
+/// Runs the models with mutant `number` active, and also over the fuzzing inputs in `inputs`. Returns the finding that
+/// kills the mutant.
 fn killed_by(shell: &Shell, inputs: &Path, number: usize) -> Result<Option<String>> {
     let program = shell.path(TARGET_DIR).join("debug/examples").join(PROGRAM);
     let command = shell.cmd(files::text(&program)?, [files::text(inputs)?]).limit(LIMIT);

@@ -1,4 +1,4 @@
-//! Simulated worlds against the mutants: how many of them it takes to find each fault.
+//! Runs simulated worlds against the mutants, and counts the worlds until each fault is found.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::copy::{FINDING, FOUND, LIST, Mutant, TARGET_DIR, VARIABLE, build, cho
 const PROGRAM: &str = "rakwire-worlds";
 /// The number of worlds in which the nightly stage must find a mutant.
 const WORLDS: u64 = 60;
-/// A world takes a fraction of a second, and one that does not end by itself is a finding.
+/// The time limit for a mutant, of whose worlds each takes a fraction of a second. Exceeding it is a finding.
 const LIMIT: Duration = Duration::from_secs(1_200);
 
 /// The way in which worlds found a mutant.
@@ -26,12 +26,12 @@ enum Found {
     Never,
 }
 
-/// `cargo xtask mutants --worlds N`: all mutants, those included that worlds need not find.
+/// `cargo xtask mutants --worlds N`: tries all mutants, including those that worlds need not find.
 pub(super) fn command(shell: &Shell, worlds: u64, only: &str) -> Result<()> {
     run(shell, worlds, only, |_| true)
 }
 
-/// The part of the nightly stage: the mutants that worlds must find.
+/// Checks in the nightly stage that worlds find the mutants that they must find.
 pub(super) fn check(shell: &Shell) -> Result<()> {
     run(shell, WORLDS, "", |mutant| mutant.not_by_worlds.is_none())
 }

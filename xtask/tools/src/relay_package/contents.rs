@@ -88,7 +88,7 @@ fn control(shell: &Shell, tree: &Path, program: &Path) -> Result<()> {
 fn pack(shell: &Shell, folder: &str, tree: &Path) -> Result<PathBuf> {
     let name = format!("rakwire-relay_{}_{}.deb", setting(shell, "/version")?, architecture(shell)?);
     let package = shell.path(folder).join(name);
-    // Everything belongs to root; fast compression rather than the smallest size.
+    // All files belong to root. The compression is fast rather than small.
     let args = ["--root-owner-group", "-Zgzip", "-z6", "--build", text(tree)?, text(&package)?];
     shell.cmd("dpkg-deb", args).run()?;
     Ok(package)
@@ -107,7 +107,7 @@ fn architecture(shell: &Shell) -> Result<String> {
     Ok(shell.cmd("dpkg", ["--print-architecture"]).output()?.stdout.trim().to_owned())
 }
 
-/// Returns the packages that the program needs: the C library in the newest version that it uses, the certificate
+/// Returns the packages that the program needs: the C library of at least the newest symbol version, the certificate
 /// authorities that ACME trusts, and the programs that the scripts run.
 fn depends(program: &[u8]) -> Result<String> {
     let (major, minor) = newest_glibc(program).context("the program requires no version of the C library")?;
@@ -133,7 +133,7 @@ fn write(to: &Path, bytes: impl AsRef<[u8]>, mode: u32) -> Result<()> {
     files::write(to, bytes)?;
     let folder = to.parent().context("a file of the package has no folder")?;
     fs::set_permissions(to, PermissionsExt::from_mode(mode))?;
-    // The umask of this process must not apply.
+    // Sets the mode explicitly, because the umask of this process must not apply.
     fs::set_permissions(folder, PermissionsExt::from_mode(0o755))?;
     Ok(())
 }
@@ -149,12 +149,12 @@ mod tests {
         assert!(depends.starts_with("libc6 (>= 2.34), ") && depends.contains("ca-certificates"), "{depends}");
         assert_eq!(newest_glibc(b"no library"), None);
         let script = include_str!("../../../../relay/packaging/debian/postinst");
-        // From the package passwd; adduser is a separate package.
+        // `useradd` is in the package passwd; `adduser` would need a separate package.
         assert!(depends.contains("passwd") && script.contains("useradd") && !script.contains("adduser"));
     }
 
-    /// A relay that ends while a name does not resolve must be restarted for as long as necessary, and its memory
-    /// contains keys, tokens and the traffic of players.
+    /// A relay that exits because a name does not resolve must be restarted until the name resolves. Its memory
+    /// contains keys, tokens and the traffic of players, so it must not be dumped.
     #[test]
     fn the_unit_restarts_forever_and_writes_no_core_dump() {
         let unit = include_str!("../../../../relay/packaging/rakwire-relay.service");

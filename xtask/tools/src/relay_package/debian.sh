@@ -1,6 +1,6 @@
-# Creates a bare Debian, boots it with systemd in its own network, and follows the guide for operators there. The host name
-# of the guide resolves to it, and a certificate from a file replaces the one that only the internet provides. A server that
-# echoes datagrams replaces the game.
+# Creates a bare Debian, boots it with systemd in its own network, and follows the guide for operators there. The host
+# name of the guide resolves to this machine. A certificate from a file replaces that of ACME, which needs the internet.
+# A server that echoes datagrams replaces the game.
 set -eu
 package=$1
 root=$2
@@ -14,7 +14,7 @@ guide_limit=600
 step() {
     echo "--> $* ($(($(date +%s) - started)) s)"
 }
-# With `!`, a command that succeeds would not end the script.
+# Exits if a command succeeds. `! command` would not end the script under `set -e`.
 fails() {
     if "$@"; then
         echo "did not fail: $*"
@@ -41,7 +41,7 @@ cp "$config" "$root/srv/relay.toml"
 cp "$steps" "$root/srv/steps.sh"
 cp "$socket" "$root/srv/socket.sh"
 cat > "$root/srv/player.sh" << 'END'
-# A page with a token. Its datagram, a RakNet request, reaches the game server and comes back.
+# Plays a page with a token. Checks that the echo of its datagram, a RakNet request, comes back.
 answer=$(mktemp)
 token=$(rakwire-relay token --key /srv/token.key --target game)
 play() {
@@ -59,7 +59,7 @@ echo "the game server has answered a player with a token"
 END
 echo relay > "$root/etc/hostname"
 echo "127.0.0.1 localhost relay play.example.org" > "$root/etc/hosts"
-# It has no internet access once it is booted.
+# Downloads the packages now, because the booted Debian has no internet access.
 chroot "$root" apt-get install --yes --download-only /srv/rakwire-relay.deb >> "$root.log" 2>&1
 
 step "boot"
@@ -112,7 +112,7 @@ inside systemctl is-active rakwire-relay.socket rakwire-relay.service
 play
 inside systemctl stop rakwire-relay.service
 fails inside systemctl is-active rakwire-relay.service
-# The connection starts the relay, and waits for it.
+# The connection starts the relay by socket activation, and waits for it.
 play
 inside systemctl is-active rakwire-relay.service
 

@@ -19,7 +19,7 @@ pub(super) fn config(shell: &Shell) -> Result<String> {
     Ok(config)
 }
 
-/// Returns the same configuration with a certificate from files.
+/// Returns the guide's configuration with a certificate from files.
 pub(super) fn config_with_files(shell: &Shell) -> Result<String> {
     let config = config(shell)?;
     let (before, rest) = config.split_once("[tls]\n").context("the configuration of the guide has no TLS")?;
@@ -28,7 +28,7 @@ pub(super) fn config_with_files(shell: &Shell) -> Result<String> {
     Ok(format!("{before}{tls}\n{after}"))
 }
 
-/// Returns the guide's commands after the one that installs the package.
+/// Returns the guide's commands after the installation of the package.
 pub(super) fn commands(shell: &Shell) -> Result<String> {
     let blocks = blocks(&shell.read(GUIDE)?, FIRST, "sh");
     let after = blocks.get(1..).filter(|blocks| blocks.len() == 3);

@@ -1,4 +1,4 @@
-//! The life cycle of the package in its own root: installed, started, drained, removed.
+//! Tests the life cycle of the package in its own root: installation, start, drain and removal.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -33,7 +33,7 @@ const REQUEST: &[u8] = b"\x05\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x1
 pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     let root = shell.path(FOLDER).join("root");
     std::fs::create_dir_all(&root)?;
-    // Both are bound before any is released, so that they differ.
+    // Both ports are bound before either is released, so that they differ.
     let free = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
     let [listen, admin] = [free[0].local_addr()?, free[1].local_addr()?];
     drop(free);
@@ -62,7 +62,7 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
         .and_then(|()| Ok(writeln!(input)?));
     drop(input);
     let status = running.wait(Some(LIMIT))?;
-    // Without its input the script fails too, so the error of the relay is reported first.
+    // The script fails as well if its input ends early, so the error of the relay is reported first.
     used?;
     if !status.success() {
         bail!("the package failed in its root: {}", describe(status));
@@ -71,7 +71,7 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the relay accepts clients and has metrics.
+/// Waits until the relay is ready and serves metrics.
 fn wait_until_ready(admin: SocketAddr, mut is_running: impl FnMut() -> Result<bool>) -> Result<()> {
     let started = Instant::now();
     while started.elapsed() < LIMIT {
@@ -92,7 +92,7 @@ fn wait_until_ready(admin: SocketAddr, mut is_running: impl FnMut() -> Result<bo
     bail!("the relay was not ready within {} s", LIMIT.as_secs())
 }
 
-/// Connects a client, and stops the relay: the client must be notified.
+/// Connects a client, stops the relay, and checks that the client is notified.
 fn use_relay(listen: SocketAddr, input: &mut ChildStdin) -> Result<()> {
     let client = open(listen, "", "")?;
     writeln!(input)?;

@@ -20,7 +20,7 @@ use xtask::tasks;
 const DOCKERFILE: &str = "relay/packaging/Dockerfile";
 const IMAGE: &str = "rakwire-relay-check";
 const DEBIAN_SCRIPT: &str = include_str!("debian.sh");
-/// The download of Debian, the boot, and the guide, which alone may take ten minutes.
+/// The time limit for downloading and booting Debian and following the guide, which alone may take ten minutes.
 const DEBIAN_LIMIT: Duration = Duration::from_secs(1_800);
 
 /// Options of `cargo xtask package-relay`.
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     debian: bool,
 }
 
-/// Builds the relay with optimisation, and its package.
+/// `cargo xtask package-relay`: builds the relay with optimisation, and its package.
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     if options.debian {
         tasks::set_up(shell, &[Need::BareDebian])?;
@@ -51,7 +51,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The stage of `cargo xtask nightly`. The packaged programs need no optimisation.
+/// The stage of `cargo xtask nightly`. Packs programs without optimisation.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     check_dockerfile(shell)?;
     let programs = artifacts::built_programs(shell)?;
@@ -67,8 +67,8 @@ pub(crate) fn build(shell: &Shell, folder: &str, relay: &Path) -> Result<PathBuf
     Ok(package)
 }
 
-/// Checks a few rules of the Dockerfile, lints it with hadolint, and builds it with docker or podman. A machine may have
-/// none of these tools.
+/// Checks a few rules of the Dockerfile, lints it with hadolint, and builds it with docker or podman. Skips tools that
+/// the machine lacks.
 fn check_dockerfile(shell: &Shell) -> Result<()> {
     let manifest = shell.read("Cargo.toml")?;
     let oldest = manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'));
@@ -92,7 +92,7 @@ fn check_dockerfile(shell: &Shell) -> Result<()> {
     shell.cmd(builder, ["rmi", IMAGE]).run()
 }
 
-/// Returns the faults of a Dockerfile, which must not build with an older Rust than the manifests name.
+/// Returns the faults of a Dockerfile, for example a Rust image older than the `rust-version` of the manifests.
 fn wrong(text: &str, oldest_rust: &str) -> Vec<String> {
     let lines: Vec<_> = text.lines().filter_map(|line| line.split_once(' ')).collect();
     let of = |wanted| lines.iter().filter(move |(name, _)| *name == wanted).map(|(_, rest)| rest.trim());
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_fault_is_found() {
+    fn each_fault_of_an_image_is_found() {
         let good = "FROM rust:1.95-slim AS build\nFROM debian:12-slim\nUSER 10001\nENTRYPOINT [\"/a\"]\nCMD [\"b\"]\n";
         assert_eq!(wrong(good, "1.88"), [""; 0]);
         for (right, fault) in [

@@ -1,5 +1,5 @@
 # Installs a package into a separate root, starts and stops the relay, and removes the package. Runs in its own mount
-# namespace, so that nothing is left behind. Each line on standard input lets it continue.
+# namespace, so that no mounts remain. Waits for a line on standard input before each step.
 set -eu
 package=$1
 root=$2
@@ -12,7 +12,7 @@ mount -t tmpfs -o mode=0755 tmpfs "$root"
 cd "$root"
 mkdir -p .upper .work usr etc var/lib/dpkg/info var/lib/dpkg/updates var/log run tmp root proc dev
 chmod 1777 tmp
-# The programs of this machine, and none of its other files.
+# The root has the programs of this machine, and none of its other files.
 mount -t overlay overlay -o "lowerdir=/usr,upperdir=$root/.upper,workdir=$root/.work" usr
 for name in bin sbin lib lib64; do
     [ ! -L "/$name" ] || ln -s "usr/$name" "$name"
@@ -25,7 +25,7 @@ cp /usr/share/base-passwd/group.master etc/group
 : > etc/shadow
 : > etc/gshadow
 : > var/lib/dpkg/available
-# The packages that it may depend on, as installed on this machine.
+# The packages on which the relay's package may depend, as installed on this machine.
 for name in libc6 libgcc-s1 ca-certificates passwd procps; do
     dpkg-query --status "$name"
     echo
@@ -48,7 +48,7 @@ inside systemd-analyze security --offline=true --threshold=20 --no-pager \
     /usr/lib/systemd/system/rakwire-relay.service > run/exposure
 tail -n 1 run/exposure
 
-# As in the unit: another user, and no way to gain privileges.
+# Runs a command as the unit does: as another user, without a way to gain privileges.
 unprivileged() {
     PATH=/usr/sbin:/usr/bin:/sbin:/bin exec chroot "$root" setpriv --reuid rakwire-relay --regid rakwire-relay --clear-groups \
         --no-new-privs --bounding-set -all "$@"
@@ -77,17 +77,17 @@ inside rakwire-relay keygen --out /tmp/token.key
 inside install -o root -g rakwire-relay -m 640 /tmp/token.key.pub /etc/rakwire-relay/token.key.pub
 inside install -o root -g rakwire-relay -m 640 /dev/null /etc/rakwire-relay/bans
 (unprivileged rakwire-relay check --config /etc/rakwire-relay/relay.toml)
-# The host name, and therefore the certificate, exist only on the internet.
+# Adapts addresses, and removes TLS, because a certificate for the guide's host name cannot be obtained here.
 sed -i "s/\[::\]:443/$listen/; s/127.0.0.1:9464/$admin/; s/127.0.0.1:19132/$game/" etc/rakwire-relay/relay.toml
 sed -i 's/^drain_timeout.*/drain_timeout = "1s"/; /^\[tls\]/,/^$/d' etc/rakwire-relay/relay.toml
-# The expiry counts from now on, and the relay has yet to start.
+# The expiry is long enough for the start of the relay.
 inside rakwire-relay token --key /tmp/token.key --target game --expires 10m > "$root.token"
 run_until_line
 
 inside dpkg --remove rakwire-relay
 [ ! -e usr/bin/rakwire-relay ]
 [ ! -e usr/lib/systemd/system/rakwire-relay.service ]
-# Configuration by the operator stays until the package is purged.
+# The operator's configuration stays until the package is purged.
 [ -e etc/rakwire-relay/relay.toml ]
 inside dpkg --purge rakwire-relay
 [ ! -e etc/rakwire-relay/relay.toml ]

@@ -9,7 +9,7 @@ use xtask::shell::Shell;
 /// The date of an unreleased version in the changelog.
 const UNDATED: &str = "unreleased";
 
-/// The settings of the workspace that all crates inherit.
+/// The settings of the workspace manifest that all crates inherit.
 pub(super) struct Workspace {
     pub(super) version: String,
     pub(super) repository: String,
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_section_must_be_that_of_the_version() {
+    fn the_newest_section_of_the_changelog_must_be_that_of_the_version() {
         let changelog =
             "# Changelog\n\n## 0.2.0 - 2030-01-31\n\n### Added\n\n- More.\n\n## 0.1.0 - 2029-01-01\n";
         assert_eq!(date(changelog, "0.2.0").unwrap(), Some("2030-01-31"));

@@ -24,11 +24,11 @@ const NPM: [&str; 2] = ["wasm", "web/create"];
 const CHECKSUMS: &str = "SHA256SUMS";
 /// Files that an archive contains in addition to the programs.
 const BESIDES: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"];
-/// The program run by a project with the npm package.
+/// The program of the Node project that installs the npm package.
 const PLAYER: &str = include_str!("hear.mjs");
 /// The WebSocket module that such a project needs on Node 20.
 const WEB_SOCKET: &str = "wasm/node_modules/ws";
-/// Time limit of each step of the trial.
+/// The time limit of each step of the trial.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// The needs of the files.
@@ -71,7 +71,7 @@ fn archive(shell: &Shell, folder: &Path, version: &str) -> Result<String> {
     for file in BESIDES {
         fs::copy(shell.path(file), tree.join(file))?;
     }
-    // The same files produce the same archive on every machine and at any time.
+    // Normalises owners, modes, order and times, so that the same files produce the same archive everywhere.
     let same =
         ["--mode=u=rwX,go=rX", "--owner=0", "--group=0", "--numeric-owner", "--sort=name", "--mtime=@0"];
     let archive = format!("{name}.tar.gz");
@@ -81,7 +81,7 @@ fn archive(shell: &Shell, folder: &Path, version: &str) -> Result<String> {
     Ok(name)
 }
 
-/// Fails if a program requests an interpreter, which loads system libraries.
+/// Checks that a program requests no interpreter, which would load system libraries.
 fn is_static(shell: &Shell, program: &Path) -> Result<()> {
     let headers = shell.cmd("readelf", ["--wide", "--program-headers", text(program)?]).output()?;
     if !headers.status.success() || headers.stdout.contains("INTERP") {
@@ -90,8 +90,8 @@ fn is_static(shell: &Shell, program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Uses the files in a folder outside of the repository until a message is echoed: checksums, archive, a server, the
-/// relay, and a Node project that installs the npm package. Another project is created as in the guide.
+/// Tries the files outside of the repository: checks checksums, unpacks the archive, starts a server and the relay, and
+/// sends a message from a Node project with the npm package. Creates another project as in the guide.
 fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()> {
     let trial = Trial::new()?;
     let script = format!(
@@ -131,13 +131,13 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
     Ok(())
 }
 
-/// A folder that is removed at the end.
+/// A temporary folder that is removed on drop.
 struct Trial(PathBuf);
 
 impl Trial {
     fn new() -> Result<Self> {
         let folder = std::env::temp_dir().join(format!("rakwire-release-{}", std::process::id()));
-        fs::create_dir(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        fs::create_dir(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
         Ok(Self(folder))
     }
 }

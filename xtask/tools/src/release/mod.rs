@@ -1,5 +1,4 @@
-//! A release up to the upload: checks, packages, files for users without Rust, and the upload commands for a
-//! maintainer.
+//! Prepares a release: runs checks, builds packages and files for users without Rust, and prints the upload commands.
 
 mod checks;
 pub(crate) mod files;

@@ -10,8 +10,7 @@ use xtask::tasks;
 const NOTHING_TO_COMPARE: &str = "NOT COMPARED: there is no tag of a release, so there is no interface to compare with; \
      `cargo xtask release --dry-run --baseline REV` compares with a revision";
 
-/// The stage of `cargo xtask ci`. The tool takes minutes to build, so it is not even downloaded before there is a
-/// release.
+/// The stage of `cargo xtask ci`. Installs the tool only after the first release, because it takes minutes to build.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let packages = package::published(shell)?;
     let compared = check(shell, &packages, None)?;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use object::elf::SHT_NOBITS;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SymbolKind, elf};
 
-/// Sections that a linker script for a real board discards: there is no unwinding.
+/// Sections that linker scripts of real boards discard, because programs do not unwind.
 const THROWN_AWAY: [&str; 3] = [".ARM.exidx", ".ARM.extab", ".eh_frame"];
 
 /// Parts of the mangled names of panicking functions: those of the standard library, and the handler.
@@ -27,7 +27,7 @@ pub(super) struct Footprint {
     pub(super) flash: u64,
     /// Variables, without the stack.
     pub(super) ram: u64,
-    /// Variables with non-zero initial values: they take both.
+    /// Variables with non-zero initial values, which take flash and RAM.
     pub(super) data: u64,
 }
 
@@ -74,7 +74,7 @@ impl Program {
         let file = object::File::parse(&*self.bytes).context("this is not a linked program")?;
         let is_function = |kind| kind == SymbolKind::Text;
         let functions: Vec<_> = file.symbols().filter(|symbol| is_function(symbol.kind())).collect();
-        // The lowest bit of an address only marks Thumb code.
+        // Ignores the lowest bit of an address, which marks Thumb code.
         let caller = |at: u64| {
             let is_within = |start: u64, size: u64| (start..start + size).contains(&at);
             functions.iter().find(|function| is_within(function.address() & !1, function.size()))

@@ -1,5 +1,5 @@
-//! The panics in the primitives of secure connections. The core has none of its own. The compiler cannot prove that
-//! these are unreachable, so a secure client cannot be linked without a panic handler, unlike the plain one.
+//! The known panics in the cryptographic primitives of secure connections. The core itself has none. The compiler
+//! cannot prove that these panics are unreachable, so a secure client needs a panic handler, unlike a plain client.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use anyhow::{Result, bail};
 
 /// Parts of the mangled names of functions with one call to a panicking function each.
 const KNOWN: [&str; 7] = [
-    // It indexes a block of 16 words with constants of BLAKE2, which are below 16.
+    // Indexes a block of 16 words with constants of BLAKE2, which are below 16.
     "6blake214Blake2sVarCore8compress5round",
-    // It reads bits 0 to 255 of a scalar of 32 bytes.
+    // Reads bits 0 to 255 of a scalar of 32 bytes.
     "16curve25519_dalek10montgomery15MontgomeryPoint11mul_clamped",
-    // It skips the highest bit of the same scalar.
+    // Skips the highest bit of that scalar.
     "$LT$core..iter..adapters..rev..Rev$LT$I$GT$$u20$as$u20$core..iter..traits..iterator..Iterator$GT$3nth",
-    // It uses the first 64 bytes of a key stream of 256 GiB, and longer messages are refused earlier.
+    // Uses the first 64 bytes of a key stream of 256 GiB. Messages that exceed it are refused earlier.
     "16chacha20poly13056cipher15Cipher$LT$C$GT$3new",
     "rakwire..secure..primitives..DatagramCipher$GT$4open",
     "rakwire..secure..primitives..DatagramCipher$GT$4seal",
-    // It counts the bytes in the blocks of a slice, which do not exceed the slice.
+    // Counts the bytes in whole blocks of a slice, which cannot exceed its length.
     "7rakwire6secure10primitives11hash_behind",
 ];
 
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_panics_and_removed_ones_are_noticed() {
+    fn unknown_additional_and_removed_panics_are_errors() {
         let found: BTreeMap<_, _> = KNOWN.iter().map(|known| (format!("_ZN{known}17h0E"), 1)).collect();
         assert!(check(&found).is_ok());
         let (mut another, mut more, mut fewer) = (found.clone(), found.clone(), found);

@@ -1,5 +1,5 @@
-//! `cargo xtask size`: the memory use of everything, compared with the committed table, and a check that the core
-//! contains no panic.
+//! `cargo xtask size`: measures memory use and package sizes, compares them with the committed tables, and checks that
+//! the core contains no reachable panic.
 
 mod elf;
 mod known_panics;
@@ -29,7 +29,7 @@ const MOST_DATA: u64 = 1_024;
 
 /// The targets of the core alone, with their names in the table.
 const CORES: [(&str, &str); 3] = [(THUMB, "thumbv6m"), (THUMB_M4, "thumbv7em"), (RISCV, "riscv32imc")];
-/// The programs without a driver: name in the table, optimisation level, program, features.
+/// The programs without a network driver: name in the table, optimisation level, program, features.
 const CORE_PROGRAMS: [(&str, &str, &str, &[&str]); 7] = [
     ("core_raknet_client", "z", "client", &["full"]),
     ("core_raknet_client", "s", "client", &["full"]),
@@ -37,7 +37,7 @@ const CORE_PROGRAMS: [(&str, &str, &str, &[&str]); 7] = [
     ("core_raknet_minimal_client", "z", "client", &[]),
     ("core_game_client", "s", "game", &[]),
     ("snowfight_player", "s", "player", &["player"]),
-    // Measured on one target, because its primitives take long to build.
+    // Measured on one target, because the cryptographic primitives take long to build.
     ("core_raknet_secure_client", "s", "client", SECURE),
 ];
 const SECURE: &[&str] = &["full", "secure"];
@@ -51,7 +51,7 @@ const BOARDS: [Board; 3] = [
     (NUCLEO, THUMB_M4, "nucleo-", "nucleo"),
     (PICO, THUMB_M33, "pico2-", "pico2"),
 ];
-/// The programs of each board other than its UDP echo, and the parts that each adds to the echo.
+/// The programs of each board other than its UDP echo, each with the name of the part that it adds to the echo.
 const PROGRAMS_OF_A_BOARD: [(&str, &str); 2] = [("telemetry", "raknet"), ("player", "game")];
 
 /// The options of the measurement.
@@ -142,7 +142,7 @@ fn mcu(shell: &Shell, wanted: Rows, update: bool) -> Result<()> {
     let measured = Measurements { rustc: firmware::rustc(shell)?, rows };
     let committed = shell.read(TABLE)?;
     if update {
-        // The text before the table stays.
+        // Keeps the text before the table.
         let introduction = committed.split("\nCompiler: ").next().unwrap_or_default();
         return files::write(&shell.path(TABLE), measured.write(introduction));
     }
@@ -155,7 +155,7 @@ fn mcu(shell: &Shell, wanted: Rows, update: bool) -> Result<()> {
     Ok(())
 }
 
-/// Builds the programs of a board, and measures their additions to its UDP echo.
+/// Builds the programs of a board, and measures the memory that each adds to the board's UDP echo.
 fn firmwares(shell: &Shell, board: Board, rows: &mut BTreeMap<String, u64>) -> Result<()> {
     let mut measure = |program: &str| -> Result<u64> {
         let footprint = built_firmware(shell, board, program)?.footprint()?;
@@ -186,7 +186,7 @@ fn built_firmware(shell: &Shell, (folder, target, prefix, _): Board, program: &s
     Program::read(&firmware::built(&built, target, &binary)?)
 }
 
-/// Links the clients with an undefined panic handler: only a program without a reachable panic links.
+/// Checks that the programs contain no reachable panic, by linking them with an undefined panic handler.
 fn no_panic(shell: &Shell, wanted: Rows) -> Result<()> {
     for (target, name) in CORES {
         for level in ["s", "3"].into_iter().filter(|level| wanted.has_core(target, level)) {
@@ -210,7 +210,7 @@ fn no_panic(shell: &Shell, wanted: Rows) -> Result<()> {
     Ok(())
 }
 
-/// Links the secure client with its relocations, so that calls can be found.
+/// Links the secure client with its relocations, from which calls are found.
 fn secure_client(shell: &Shell, features: &str) -> Result<Program> {
     let args = ["rustc", "--release", "--locked", "--target", THUMB_M4, "--bin", "client", "--features"];
     let args = args.into_iter().chain([features, "--", "-C", "link-arg=--emit-relocs"]);
@@ -233,7 +233,7 @@ fn build(
     let features = features.join(",");
     let args =
         ["build", "--release", "--locked", "--target", target, "--bin", binary, "--features", &features];
-    // Each level has its own folder, so that a second run has nothing to do.
+    // Each optimisation level has its own target folder, so that a second run has nothing to build.
     let folder = shell.path(TARGET_DIR).join(level);
     shell
         .cmd_for(target, SIZE_PROGRAMS, "cargo", args)
