@@ -6,7 +6,7 @@ use rakwire_bench::connected_peers::{ConnectedPeers, Path};
 /// The number of messages queued at once by default.
 const BATCH: usize = 128;
 
-/// Measures one message: send, compose, parse, deliver and acknowledge.
+/// Measures the time per message on one connection, from sending to the acknowledgement.
 fn message(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("message");
     for size in [16, 100, 1_000, 10_000] {
@@ -22,7 +22,7 @@ fn message(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Measures the same on many connections of one server, with one message each.
+/// Measures the time per message on a server with many connections that each send one message.
 fn connections(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("connections");
     for count in [1, 10, 100, 1_000, 10_000] {
@@ -35,7 +35,7 @@ fn connections(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Measures the same with many messages in the queue.
+/// Measures the time per message with many messages in the send queue.
 fn queue(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("queue");
     for depth in [1, 10, 100, 1_000, 10_000] {

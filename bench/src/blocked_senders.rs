@@ -1,5 +1,7 @@
-//! The cost of blocked senders for others: round trips of one connection alongside many senders that wait for
-//! acknowledgements which never arrive.
+//! Measures how much blocked senders slow down the other connections of a server.
+//!
+//! One connection measures round trips while many others have senders that wait for acknowledgements which never
+//! arrive.
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
@@ -12,18 +14,19 @@ use tokio::sync::oneshot;
 
 use crate::many_connections::allow_sockets;
 
-/// The number of alternating rounds with and without blocked senders, so that both see the same state of the machine.
+/// The number of rounds. Each measures first without and then with blocked senders, so that a change in the machine's
+/// load affects both results.
 const ROUNDS: usize = 10;
 /// The message of the blocked senders.
 const WAITING: &[u8] = &[0x86; 400];
 
-/// Measure round trips alongside senders that wait for room.
+/// Measure round trips of one connection while the senders of many others are blocked.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The number of connections with blocked senders
     #[arg(long, default_value_t = 1_000)]
     senders: u16,
-    /// The total number of round trips on each of two servers
+    /// The number of round trips with and without blocked senders, each
     #[arg(long, default_value_t = 20_000)]
     round_trips: usize,
 }
@@ -49,13 +52,9 @@ async fn compare(arguments: &Arguments) -> Result<()> {
     let [idle, blocked] = medians.map(|mut times| median(&mut times));
     let wakes = beside.server.stats().sender_wakes - before;
     println!("round trip without blocked senders: {:.1} µs", idle.as_secs_f64() * 1e6);
-    println!(
-        "round trip beside {} blocked senders: {:.1} µs",
-        arguments.senders,
-        blocked.as_secs_f64() * 1e6
-    );
+    println!("round trip with {} blocked senders: {:.1} µs", arguments.senders, blocked.as_secs_f64() * 1e6);
     println!("ratio: {:.2}", blocked.as_secs_f64() / idle.as_secs_f64());
-    println!("senders that were woken meanwhile: {wakes}");
+    println!("blocked senders that were woken during the measurement: {wakes}");
     Ok(())
 }
 
@@ -64,7 +63,7 @@ fn median(times: &mut [Duration]) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// A server with blocked senders, and a client without.
+/// A server with blocked senders on its other connections, and the client that measures round trips to it.
 struct Subject {
     server: Endpoint,
     _client: Endpoint,
@@ -74,7 +73,7 @@ struct Subject {
 impl Subject {
     async fn new(senders: u16) -> Result<Self> {
         let mut options = Options::server(senders + 1)?;
-        // Silent connections must stay.
+        // The clients are gone; their connections must not time out during the measurement.
         options.config.timeout = Duration::from_secs(3_600);
         let server = Endpoint::bind("127.0.0.1:0", options).await?;
         for connection in vanished(&server, senders).await? {
@@ -82,7 +81,7 @@ impl Subject {
         }
         let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
         let (here, there) = tokio::join!(client.connect(server.local_addr()), server.accept());
-        let there = there.ok_or_else(|| anyhow!("the server has ended"))?;
+        let there = there.ok_or_else(|| anyhow!("the server endpoint is closed"))?;
         tokio::spawn(async move {
             while let Some(message) = there.recv().await {
                 if there.send(&message.bytes, message.delivery).await.is_err() {
@@ -97,7 +96,7 @@ impl Subject {
         for _ in 0..count {
             let start = Instant::now();
             self.here.send(&[0x86; 32], Delivery::RELIABLE).await?;
-            self.here.recv().await.context("the connection has ended")?;
+            self.here.recv().await.context("the connection is closed")?;
             times.push(start.elapsed());
         }
         Ok(())
@@ -112,7 +111,7 @@ async fn vanished(server: &Endpoint, count: u16) -> Result<Vec<Connection>> {
     let thread = std::thread::spawn(move || connect_and_vanish(address, count, ready, &may_go));
     let mut accepted = Vec::new();
     while accepted.len() < usize::from(count) {
-        accepted.push(server.accept().await.context("the server has ended")?);
+        accepted.push(server.accept().await.context("the server endpoint is closed")?);
     }
     is_ready.await.context("the clients did not connect")?;
     go.send(())?;
@@ -135,13 +134,13 @@ fn connect_and_vanish(
             let connection = endpoint.connect(address).await?;
             clients.push((endpoint, connection));
         }
-        // The last datagrams of the handshake still have to be sent.
+        // The endpoints still have to send the last datagrams of their handshakes.
         tokio::time::sleep(Duration::from_millis(50)).await;
-        ready.send(()).map_err(|()| anyhow!("the other side has ended"))?;
+        ready.send(()).map_err(|()| anyhow!("the server side has failed"))?;
         anyhow::Ok(clients)
     })?;
     may_go.recv()?;
-    // Stops the tasks and their sockets first, so that no disconnection is sent.
+    // Stops the tasks and their sockets first, so that the clients do not send a disconnect.
     drop(runtime);
     drop(clients);
     Ok(())

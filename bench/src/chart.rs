@@ -7,11 +7,11 @@ use plotters::prelude::*;
 
 use crate::report::number;
 
-/// The height of a bar.
+/// The height of a bar with its margin, in pixels.
 const BAR: u32 = 26;
 const WIDTH: u32 = 760;
 
-/// A value with a name.
+/// A bar of a chart: a value with a name.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) name: String,
@@ -22,7 +22,7 @@ pub(crate) struct Bar {
 /// The category of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BarKind {
-    /// A measurement with rakwire at one end or both.
+    /// A measurement in which the client, the server or both are rakwire.
     Ours,
     /// A measurement without rakwire.
     Others,
@@ -46,7 +46,7 @@ impl Bar {
     }
 }
 
-/// Draws bars below each other.
+/// Draws horizontal bars, one below the other, and writes the chart to `path`.
 pub(crate) fn draw(title: &str, bars: &[Bar], path: &Path) -> Result<()> {
     let count = u32::try_from(bars.len())?;
     let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max).max(f64::MIN_POSITIVE);

@@ -11,7 +11,7 @@ use rakwire::raknet::{
 use rakwire::secure::{ServerIdentity, ServerTrust, StaticKey};
 use rakwire::wire::MAX_DATAGRAM;
 
-/// The time between two rounds, which equals the round-trip time.
+/// The virtual time between two rounds, which is also the round-trip time.
 const ROUND: Duration = Duration::from_millis(1);
 /// The time between two ticks at 60 ticks per second.
 const TICK: Duration = Duration::from_micros(16_667);
@@ -20,12 +20,12 @@ const BLOCK: usize = 512;
 /// The address of the server.
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 19_132);
 
-/// A path without latency that can lose datagrams of clients.
+/// A simulated path without latency that can lose the datagrams of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
     /// Every datagram arrives.
     Clean,
-    /// One in this many datagrams is lost.
+    /// Every n-th datagram that the clients send is lost.
     LosesOneIn(u32),
 }
 
@@ -61,17 +61,17 @@ impl Protection {
     }
 }
 
-/// Forged datagrams with the addresses of clients, without their keys; each has this many bytes and no valid tag.
+/// Forged datagrams with the source address of a client and without a valid tag; the field is their size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forgery {
-    /// In the current epoch, as long as no new one has begun.
+    /// In epoch 0, which is the current one on a new connection.
     Current(usize),
-    /// In the epoch after the next, so that the receiver computes a key for each of them.
+    /// In epoch 2, so that the receiver of a new connection derives a key for each datagram.
     AfterNext(usize),
 }
 
 impl Forgery {
-    /// Builds the header of an unseen sealed datagram, and the rest.
+    /// Builds a datagram whose epoch and counter look like those of a new sealed datagram.
     fn datagram(self) -> Vec<u8> {
         match self {
             Self::Current(size) => vec![0x8F; size],
@@ -99,7 +99,7 @@ struct Client {
 pub struct ConnectedPeers {
     server: Peer<'static>,
     clients: Vec<Client>,
-    /// The server's connection ids, for sending.
+    /// The server's ids of its connections to the clients.
     connected: Vec<ConnectionId>,
     now: Instant,
     path: Path,
@@ -121,7 +121,7 @@ impl ConnectedPeers {
         Self::protected(clients, blocks, path, Protection::Plain)
     }
 
-    /// Creates peers like [`new`](Self::new), with this protection.
+    /// Creates a server and connected clients like [`new`](Self::new), with or without security.
     ///
     /// # Panics
     /// If a client fails to connect.
@@ -173,10 +173,10 @@ impl ConnectedPeers {
         self.clients.push(Client { peer, address, id });
     }
 
-    /// Sends forged datagrams of `size` bytes to the server, from the addresses of its clients in turn.
+    /// Sends forged datagrams of `size` bytes to the server. Their source addresses rotate through the clients.
     ///
     /// # Panics
-    /// If one of them is not recognised as forged.
+    /// If the server does not drop each of them as unauthentic.
     pub fn forge(&mut self, datagrams: usize, size: usize) {
         let forged = Forgery::Current(size).datagram();
         let before = self.server.stats().dropped(DropReason::Unauthentic);
@@ -184,7 +184,7 @@ impl ConnectedPeers {
             self.server.handle_datagram(self.now, client.address, &forged);
         }
         let after = self.server.stats().dropped(DropReason::Unauthentic);
-        assert_eq!(after - before, datagrams as u64, "each is dropped as forged");
+        assert_eq!(after - before, datagrams as u64, "the server drops every forged datagram as unauthentic");
     }
 
     /// Returns the number of messages that the server has delivered.
@@ -232,20 +232,22 @@ impl ConnectedPeers {
             self.round();
         }
         let id = *self.connected.first().expect("a connected client");
-        self.server.send(self.now, id, &message, Delivery::RELIABLE_ORDERED).expect("room for one message");
+        self.server
+            .send(self.now, id, &message, Delivery::RELIABLE_ORDERED)
+            .expect("an open connection with free memory");
         let echoed = self.echoed;
         while self.echoed == echoed {
             self.round();
         }
     }
 
-    /// Runs a tick of a game and returns how long the server took for it.
+    /// Runs one tick of a game and returns how long the server took to process it.
     ///
-    /// Every client sends an unreliable message of `size` bytes. Between their datagrams `forged` datagrams of the kind
-    /// `forgery` arrive with their addresses.
+    /// Every client sends an unreliable message of `size` bytes. Between them, `forged` datagrams of the kind `forgery`
+    /// arrive with the source addresses of the clients.
     ///
     /// # Panics
-    /// If a connection was closed, or a forged datagram is not recognised as such.
+    /// If a connection was closed, or the server does not drop each forged datagram as unauthentic.
     pub fn tick(&mut self, size: usize, forged: usize, forgery: Forgery) -> Duration {
         let message = vec![0x86; size];
         let mut arrived = Vec::new();
@@ -254,7 +256,7 @@ impl ConnectedPeers {
                 client.peer.handle_timeout(self.now);
             }
             let sent = client.peer.send(self.now, client.id, &message, Delivery::UNRELIABLE);
-            sent.expect("an open connection with room");
+            sent.expect("an open connection with free memory");
             while let Some(transmit) = client.peer.poll_transmit(self.now, &mut self.buffer) {
                 arrived.push((client.address, transmit.payload.to_vec()));
             }
@@ -273,9 +275,13 @@ impl ConnectedPeers {
         }
         let answers = self.serve();
         let taken = began.elapsed();
-        assert_eq!(self.delivered - before, self.clients.len() as u64, "every message arrives");
+        assert_eq!(
+            self.delivered - before,
+            self.clients.len() as u64,
+            "the server receives the message of every client"
+        );
         let dropped = self.server.stats().dropped(DropReason::Unauthentic) - dropped;
-        assert_eq!(dropped, forged as u64, "each is dropped as forged");
+        assert_eq!(dropped, forged as u64, "the server drops every forged datagram as unauthentic");
         for (number, datagram) in answers {
             if let Some(client) = self.clients.get_mut(number) {
                 client.peer.handle_datagram(self.now, SERVER, &datagram);
@@ -286,7 +292,7 @@ impl ConnectedPeers {
         taken
     }
 
-    /// Handles the server's events, and returns its datagrams, each with the number of the client.
+    /// Handles the server's events and timers. Returns its datagrams, each with the number of the receiving client.
     fn serve(&mut self) -> Vec<(usize, Vec<u8>)> {
         while let Some(event) = self.server.poll_event() {
             self.delivered += u64::from(matches!(event, Event::Message { .. }));
@@ -339,7 +345,7 @@ impl ConnectedPeers {
     }
 }
 
-/// Returns the number of the client with an address.
+/// Returns the number of the client with this address.
 fn number_of(address: SocketAddr) -> Option<usize> {
     let std::net::IpAddr::V4(ip) = address.ip() else { return None };
     let [_, _, high, low] = ip.octets();

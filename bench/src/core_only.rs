@@ -14,10 +14,10 @@ use crate::report::{Better, Row};
 /// The number of messages queued at once.
 const BATCH: usize = 128;
 
-/// The shortest row gets this many times as many runs.
+/// The factor by which the shortest measurement has more runs than the others.
 const MORE_RUNS: u32 = 20;
 
-/// The effort of a measurement.
+/// The duration of a measurement: a smoke test or the full measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
     Quick,
@@ -28,7 +28,7 @@ pub(crate) enum Effort {
 pub(crate) fn core(effort: Effort, runs: u32) -> Result<Vec<Row>> {
     let repetitions = if effort == Effort::Quick { 20 } else { 2_000 };
     let mut peers = ConnectedPeers::new(1, 16_384, Path::Clean);
-    // One run is so short that another process can disturb all of it, so there are many runs.
+    // One run is so short that a single interruption can distort it, so more runs are needed.
     let nanos = time(runs * MORE_RUNS, repetitions, || peers.exchange(BATCH, 100)) / BATCH as f64;
     let counted = instructions::committed(HotPath::Messages100)?;
     let mut rows = vec![
@@ -54,7 +54,7 @@ pub(crate) fn core(effort: Effort, runs: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Returns the nanoseconds of CPU time of one repetition: the median of the runs. Other processes do not count.
+/// Returns the CPU time of one repetition in nanoseconds: the median of `runs` runs, after one repetition to warm up.
 fn time(runs: u32, repetitions: u32, mut repeat: impl FnMut()) -> f64 {
     repeat();
     let runs = (0..runs).map(|_| {

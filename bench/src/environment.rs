@@ -34,7 +34,7 @@ pub(crate) fn begin(runs: u32) -> Result<Environment> {
     })
 }
 
-/// Records the load at the end.
+/// Records the load of the machine at the end of the measurement.
 pub(crate) fn end(environment: &mut Environment) -> Result<()> {
     let [_, end] = &mut environment.load;
     *end = load()?;

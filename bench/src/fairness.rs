@@ -1,4 +1,4 @@
-//! Two flows that share a bottleneck, on simulated paths and in virtual time.
+//! Measures how fairly two flows share a bottleneck, on simulated paths and in virtual time.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use CongestionControl::{DelayBased, NewReno};
 
 const MBIT: u64 = 1_000_000;
 const ROUND_TRIP: Duration = Duration::from_millis(50);
-/// The queue lengths for a delay-based flow against a NewReno flow.
+/// The bottleneck queues, in milliseconds until a full one has drained, for a delay-based flow against a NewReno flow.
 const QUEUES_MS: [u64; 3] = [25, 50, 200];
 
-/// Returns the rows, each the worst of several races.
+/// Runs all races and returns one row per race, or the worst result of several similar races.
 pub(crate) fn rows(effort: Effort) -> Vec<Row> {
     let time = Duration::from_secs(if effort == Effort::Quick { 5 } else { 60 });
     let equal =
@@ -30,15 +30,15 @@ pub(crate) fn rows(effort: Effort) -> Vec<Row> {
     rows
 }
 
-/// The timing of two equal flows.
+/// The timing of two flows with the same congestion control.
 #[derive(Clone, Copy)]
 struct Schedule {
     /// The start of the second flow.
     second: Duration,
-    /// The time by which both should have fair shares; measured from here on.
+    /// The start of the measurement, when both flows should have converged to fair shares.
     from: Duration,
     to: Duration,
-    /// The number of random seeds of the path; the row is the worst result.
+    /// The number of random seeds for the path; the row is the worst result.
     seeds: u64,
 }
 
@@ -59,8 +59,9 @@ fn percent(share: f64) -> f64 {
     share * 100.0
 }
 
-/// Measures the share of a delay-based flow against a NewReno flow: the least even result with a simultaneous start, or
-/// with either flow starting 3 s later.
+/// Measures the share of a delay-based flow against a NewReno flow.
+///
+/// The row is the least even of three results: both flows start together, or either starts 3 s after the other.
 fn beside_new_reno(queue_ms: u64, time: Duration) -> Row {
     let conditions = path(20 * MBIT, Duration::from_millis(queue_ms));
     let late = Duration::from_secs(3);
@@ -73,14 +74,14 @@ fn beside_new_reno(queue_ms: u64, time: Duration) -> Row {
     Row::new(format!("fair_beside_new_reno_{queue_ms}ms"), worst, SHARE, Better::Even)
 }
 
-/// Measures Jain's index of two delay-based flows with different start times: the lowest of all seeds.
+/// Measures Jain's index of two delay-based flows that start at different times: the lowest of all seeds.
 fn jain(name: &str, conditions: Conditions, Schedule { second, from, to, seeds }: Schedule) -> Row {
     let flows = [Flow::new(DelayBased), Flow::from(DelayBased, second)];
     let indices = (1..=seeds).map(|seed| Race::new(conditions, flows, seed).run(from, to).jain());
     Row::new(name, indices.fold(1.0, f64::min), "Jain's index", Better::Higher)
 }
 
-/// Returns the paths on which fair shares are harder to find.
+/// Returns paths on which flows converge to fair shares less easily: jitter, a long RTT and a high rate.
 fn jain_paths() -> [(&'static str, Conditions); 3] {
     let millis = Duration::from_millis;
     let usual = path(20 * MBIT, ROUND_TRIP);
@@ -91,7 +92,7 @@ fn jain_paths() -> [(&'static str, Conditions); 3] {
     ]
 }
 
-/// Creates a path with a round trip of 50 ms and a queue that takes this long to drain.
+/// Creates a path with an RTT of 50 ms and a bottleneck queue that drains in `queue` when it is full.
 fn path(bits_per_second: u64, queue: Duration) -> Conditions {
     Conditions::bottlenecked(ROUND_TRIP, bits_per_second, queue)
 }
@@ -123,7 +124,7 @@ struct Race {
     start: rakwire::Instant,
 }
 
-/// The result of a race in the time that counts.
+/// The result of a race over the measured interval.
 struct Outcome {
     shares: [f64; 2],
     queueing: Duration,
@@ -169,7 +170,7 @@ impl Race {
     fn until(&mut self, time: Duration) {
         while self.net.now.saturating_since(self.start) < time {
             self.drive();
-            assert!(self.net.step(), "nothing is scheduled any more");
+            assert!(self.net.step(), "the simulation has no further event, so no flow can continue");
         }
     }
 
@@ -195,7 +196,7 @@ impl Race {
     }
 }
 
-/// Queues enough for any window, but little enough that memory is not the limit.
+/// Keeps about 4 MB queued or in flight: more than any congestion window here, and less than the peer's memory.
 fn keep_sending(peer: &mut Peer<'static>, now: rakwire::Instant, flow: &Flow) {
     let Some(id) = flow.id else { return };
     let sent = |peer: &Peer<'_>| peer.connection_stats(id).map_or(u64::MAX, |stats| stats.messages_sent);

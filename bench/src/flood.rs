@@ -1,9 +1,10 @@
-//! The roles of a benchmark of unreliable messages: one end sends as many as its library accepts, the other counts
-//! those that arrive.
+//! The two roles of a benchmark for unreliable messages: a sender that sends as many as its library accepts, and a
+//! receiver that counts those that arrive.
 //!
-//! `flood HOST:PORT --size BYTES --seconds N` prints `connected`, waits for a line, sends, and prints the number of
-//! sent messages as `{"messages":N,"seconds":S,…}`. `count --port PORT` prints `ready PORT`. Once no more arrive, it
-//! prints the number of messages and the time between the first and the last.
+//! - The sender, `flood HOST:PORT --size BYTES --seconds N`, prints `connected`, waits for a line on standard input,
+//!   sends, and prints the number of sent messages as `{"messages":N,"seconds":S,…}`.
+//! - The receiver, `count --port PORT`, prints `ready PORT`. After 500 ms without a message, it prints the number of
+//!   received messages and the time between the first and the last in the same format.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -13,10 +14,10 @@ use super::role::{BenchConnection, print_line, print_report, wait_for_line};
 
 /// The content of a message; its first byte makes it a user message, which every peer passes to its application.
 const COUNTED: u8 = 0xfe;
-/// The time without messages after which no more are expected.
+/// The receiver stops counting after this much time without a message.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// The role of a program.
+/// The role and its options, as parsed from a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flood {
     Send { address: SocketAddr, size: usize, time: Duration },
@@ -24,7 +25,7 @@ pub enum Flood {
 }
 
 impl Flood {
-    /// Parses a command line. Returns `None` for anything else.
+    /// Parses a command line. Returns `None` if it is not one of the two roles with valid options.
     pub fn parse(mut args: impl Iterator<Item = String>) -> Option<Self> {
         match args.next()?.as_str() {
             "count" => match (args.next()?.as_str(), args.next()?) {
@@ -48,7 +49,7 @@ impl Flood {
     }
 }
 
-/// Sends for this time, and waits for the end of the input.
+/// Waits for a line on standard input, sends messages for `time`, prints the report and waits for another line.
 pub async fn send(connection: impl BenchConnection, size: usize, time: Duration) -> Result<(), String> {
     print_line("connected")?;
     wait_for_line().await?;
@@ -63,7 +64,7 @@ pub async fn send(connection: impl BenchConnection, size: usize, time: Duration)
     wait_for_line().await
 }
 
-/// Counts until no more messages arrive.
+/// Counts messages until none has arrived for 500 ms, and prints the report.
 pub async fn count(mut connection: impl BenchConnection) -> Result<(), String> {
     connection.recv().await?;
     let (began, mut last, mut counted) = (Instant::now(), Instant::now(), 1);

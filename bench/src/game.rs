@@ -1,5 +1,6 @@
-//! Measures how many players a server of the snowball fight supports. The server has one core, and all players share
-//! another.
+//! Measures how many players a server of the snowball fight supports.
+//!
+//! The server runs on one CPU core, and all players share another.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(120);
 /// Measure how many players a server of the snowball fight supports.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Few players for a short time, as a smoke test
+    /// Measure with few players for a short time, as a smoke test
     #[arg(long)]
     quick: bool,
     /// Write the table into docs/game.md
@@ -61,7 +62,7 @@ impl Snapshots {
     }
 }
 
-/// The load with a number of players.
+/// The measured load of a server with `players` players.
 #[derive(Clone, Debug, Serialize)]
 struct Measured {
     snapshots: Snapshots,
@@ -73,7 +74,7 @@ struct Measured {
     ticks: f64,
     datagrams_per_player: f64,
     bytes_per_player: f64,
-    /// The share of one core.
+    /// The used share of one core, from 0 to 1.
     cpu: f64,
 }
 
@@ -152,7 +153,7 @@ fn counts(quick: bool) -> impl Iterator<Item = u32> {
     COUNTS.into_iter().take(if quick { 1 } else { COUNTS.len() })
 }
 
-/// Returns the largest number of players before the first one with ticks that take too long.
+/// Returns the largest number of players that was measured before the first one with a too slow tick.
 fn supported(rows: &[Measured], snapshots: Snapshots) -> u32 {
     let rows = rows.iter().filter(|row| row.snapshots == snapshots);
     rows.take_while(|row| row.tick_us_p99 <= LIMIT_US).map(|row| row.players).max().unwrap_or(0)
@@ -192,17 +193,22 @@ fn measure(snapshots: Snapshots, players: u32, cores: Cores, quick: bool) -> Res
     }
     let load = Program::start(command, cores.sender, LONGEST)?;
     load.connected()?;
-    // Skip the report during which the last players joined, and one more while they spread out.
+    // Skips the report of the interval in which the last players joined, and another one while the players spread out.
     server.line()?;
     server.line()?;
     let (began, before) = (Instant::now(), server.cpu()?);
     let line = server.line()?;
     let (seconds, cpu) = (began.elapsed().as_secs_f64(), server.cpu()? - before);
-    let line: Value = serde_json::from_str(&line).context("no report")?;
-    let number = |name: &str| line.get(name).and_then(Value::as_u64).with_context(|| format!("no {name}"));
+    let line: Value =
+        serde_json::from_str(&line).with_context(|| format!("the server printed no report: {line:?}"))?;
+    let number = |name: &str| {
+        line.get(name)
+            .and_then(Value::as_u64)
+            .with_context(|| format!("the report of the server has no number `{name}`"))
+    };
     let joined = number("players")?;
     if joined != u64::from(players) {
-        bail!("only {joined} of them are in the game");
+        bail!("only {joined} of {players} players are in the game");
     }
     let per_player = |count: u64| count as f64 / seconds / f64::from(players);
     Ok(Measured {
@@ -223,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn supported_players_end_before_the_first_slow_ticks() {
+    fn the_supported_players_are_the_largest_count_before_the_first_slow_one() {
         let row = |players, tick_us_p99| Measured {
             snapshots: Snapshots::Whole,
             players,

@@ -1,6 +1,6 @@
 //! A load generator for game servers: many players of the snowball fight in one process, each with its own socket.
 //!
-//! They join, walk about and ignore the snapshots, because only the server is measured.
+//! The players join and walk about. They ignore the snapshots, because only the server is measured.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::role;
 const FRAME: Duration = Duration::from_micros(16_667);
 /// The number of frames that a player walks in one direction.
 const FRAMES_PER_DIRECTION: u32 = 45;
-/// The flags of a packet that is reliable or acknowledges one.
+/// The flag bits of the Game Protocol for packets that are reliable or carry an acknowledgement.
 const RELIABLE_OR_ACK: u8 = 0x03;
 const DIRECTIONS: [Direction; 4] = [Direction::NORTH, Direction::EAST, Direction::SOUTH, Direction::WEST];
 
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     server: SocketAddr,
     #[arg(long)]
     players: u32,
-    /// Request snapshots of changes only
+    /// Request snapshots that contain only changes
     #[arg(long)]
     changes: bool,
 }
@@ -49,7 +49,7 @@ async fn play(arguments: &Arguments) -> Result<()> {
         let player = Player::new(number, arguments).await?;
         let joined = joined.clone();
         tokio::spawn(async move {
-            // A player that fails drops its sender, so the count below is short.
+            // A player that fails drops its sender, so the loop below ends before all players have joined.
             let _ = player.run(joined).await;
         });
         // The server limits the rate of handshakes from one network.
@@ -125,7 +125,7 @@ impl Player {
         self.client.handle_frame(now, Input { movement, ..Input::default() });
     }
 
-    /// Receives datagrams, and drops unreliable ones (snapshots) once the player has joined.
+    /// Handles the received datagrams. Once the player has joined, ignores unreliable ones, which carry snapshots.
     fn receive(&mut self) {
         let mut buffer = [0; 2_048];
         while let Ok(length) = self.socket.try_recv(&mut buffer) {
@@ -148,10 +148,10 @@ impl Player {
                     self.client.handle_connected();
                 }
                 Event::Message { message, .. } => {
-                    // Malformed messages are the subject of other tests.
+                    // The load generator does not check the messages of the server.
                     let _ = self.client.handle_message(now, &message);
                 }
-                Event::ConnectFailed { .. } | Event::Disconnected { .. } => bail!("the connection has ended"),
+                Event::ConnectFailed { .. } | Event::Disconnected { .. } => bail!("the connection is closed"),
                 Event::Receipt { .. }
                 | Event::Progress { .. }
                 | Event::Pong { .. }
@@ -172,7 +172,7 @@ impl Player {
                     Delivery::Reliable => Reliability::Reliable,
                     Delivery::Unreliable => Reliability::Unreliable,
                 };
-                // The client repeats a message that found no memory.
+                // The client repeats a message for which the peer had no free memory.
                 let _ = self.peer.send(now, id, message, reliability);
             }
         }

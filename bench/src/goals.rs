@@ -1,27 +1,27 @@
-//! The goals of the rows. A goal that refers to another row is omitted until that row has been measured.
+//! The goals of the measured rows. A goal that refers to another row is omitted until that row has been measured.
 
 use crate::report::{Better, Goal, Report, Row, number};
 
-/// The reference of a goal.
+/// The reference value that a row has to reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Target {
-    /// A value in the unit of the row: a minimum if higher is better, otherwise a maximum.
+    /// A limit in the unit of the row: the minimum if higher values are better, otherwise the maximum.
     Limit(f64),
-    /// Two values in the unit of the row.
+    /// The minimum and the maximum in the unit of the row.
     Between(f64, f64),
-    /// A multiple of the best pairing without rakwire.
+    /// A multiple of the best result of a pairing without rakwire.
     OfBestPairing(f64),
     /// A multiple of the UDP baseline.
     OfBaseline(f64),
     /// A multiple of the row with this name.
     OfRow(&'static str, f64),
-    /// As good as each pairing of rakwire with another implementation.
+    /// At least as good as every pairing of rakwire with another implementation.
     MixedPairings,
 }
 
 use Target::{Between, Limit, MixedPairings, OfBaseline, OfBestPairing, OfRow};
 
-/// A share of two flows that is fair to both.
+/// A fair share of a bottleneck between two flows, in percent.
 const FAIR: Target = Between(40.0, 60.0);
 /// The goal for Jain's index of two flows.
 const JAIN: Target = Limit(0.95);
@@ -56,7 +56,7 @@ const GOALS: [(&str, &[Target]); 27] = [
     ("idle_connections", &[Limit(10_000.0)]),
 ];
 
-/// Assigns the rows of a report their goals.
+/// Sets the goals of all rows of a report, and whether each is met.
 pub(crate) fn judge(report: &mut Report) {
     let mut rows = std::mem::take(&mut report.rows);
     let others = rows.clone();
@@ -139,20 +139,20 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_is_met_in_the_direction_that_is_better() {
+    fn a_goal_is_met_by_values_in_the_better_direction() {
         assert_eq!(met(vec![compared("messages_100b", 300.0, Better::Higher)]), [true, true]);
         assert_eq!(met(vec![compared("messages_100b", 199.0, Better::Higher)]), [false, false]);
         assert_eq!(met(vec![compared("pingpong_64b", 100.0, Better::Lower)]), [true, true]);
         assert_eq!(met(vec![compared("pingpong_64b", 461.0, Better::Lower)]), [false, false]);
         let unmeasured = Row::new("loss_0_p99", f64::NAN, "µs", Better::Lower);
         let beside = Row::new("loss_5_p99", 1.0, "µs", Better::Lower);
-        assert_eq!(met(vec![unmeasured, beside]), [false], "its reference has no value");
+        assert_eq!(met(vec![unmeasured, beside]), [false], "the other row has no value");
         let unpaired = Row::new("loss_0", 1e9, "", Better::Higher);
         assert_eq!(met(vec![unpaired]), [false], "a goal without a comparison is not met");
     }
 
     #[test]
-    fn a_share_is_fair_to_both() {
+    fn a_share_from_40_to_60_percent_is_fair() {
         let share = |value| Row::new("fair_beside_new_reno_50ms", value, "%", Better::Even);
         for (value, fair) in [(19.2, false), (40.0, true), (60.0, true), (61.0, false), (f64::NAN, false)] {
             assert_eq!(met(vec![share(value)]), [fair], "{value}");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_compared_with_another_measured_row() {
+    fn a_goal_relative_to_another_row_needs_that_row() {
         let row = |name, value| Row::new(name, value, "", Better::Higher);
         assert_eq!(goals(vec![row("loss_15", 50.0)]), []);
         let [goal] = &goals(vec![row("loss_15", 50.0), row("loss_0", 100.0)])[..1] else { panic!("no goal") };
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_in_the_unit_of_the_row_has_its_limits() {
+    fn a_goal_with_a_limit_stores_its_minimum_and_maximum() {
         let mut report = Report::default();
         report.rows.push(Row::new("core_100b", 130.0, "ns/message", Better::Lower));
         report.rows.push(Row::new("fair_beside_new_reno_25ms", 50.0, "%", Better::Even));

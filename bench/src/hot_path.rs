@@ -1,4 +1,4 @@
-//! The hot paths of the core for counting instructions.
+//! The hot paths of the core whose instructions are counted.
 
 use clap::ValueEnum;
 
@@ -8,9 +8,9 @@ use crate::connected_peers::{ConnectedPeers, Path, Protection};
 const BLOCKS: usize = 4_096;
 /// The number of messages queued at once.
 const BATCH: usize = 128;
-/// The number of connections alongside which datagrams are forged.
+/// The number of secure connections of the workloads with a game server.
 const PLAYERS: u16 = 200;
-/// The number of forged datagrams per repetition, four for each message of a player.
+/// The number of forged datagrams per repetition: four per message of a player.
 const FORGED: usize = 800;
 
 /// A workload of the core.
@@ -155,7 +155,7 @@ impl HotPath {
         ConnectedPeers::protected(connections, blocks, path, self.protection())
     }
 
-    /// Runs it `repetitions` times.
+    /// Runs the workload `repetitions` times.
     pub fn run(self, repetitions: u64) {
         let mut peers = self.peers();
         for _ in 0..repetitions {

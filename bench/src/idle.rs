@@ -1,4 +1,4 @@
-//! Measures the cost of idle connections.
+//! Measures the memory and CPU time of idle connections.
 
 use std::time::Duration;
 
@@ -9,16 +9,17 @@ use crate::pairing::{Bench, Peer, itself};
 use crate::process::Program;
 use crate::report::{Best, Better, Row};
 
-/// The number of connections for the other implementations, and for rakwire.
+/// The number of connections to a server of another implementation.
 const OTHERS: u32 = 500;
+/// The number of connections to a rakwire server.
 const OURS: u32 = 10_000;
 
-/// A server with idle connections.
+/// The measured cost of idle connections on a server.
 struct Idle {
     connections: u32,
-    /// Bytes per connection.
+    /// The memory per connection in bytes.
     bytes: f64,
-    /// Microseconds of CPU time per connection and second.
+    /// Microseconds of CPU time per second and connection.
     cpu_us: f64,
 }
 
@@ -59,7 +60,9 @@ fn server(bench: &Bench, peer: Peer, connections: u32) -> Result<Program> {
     Program::start(command, bench.cores.receiver, bench.limit)
 }
 
-/// Compares a server with `connections` connections to an empty one with the memory of one connection.
+/// Measures the memory and CPU time of `connections` idle connections.
+///
+/// The memory is the difference to an empty server that is configured for one connection.
 fn measure(bench: &Bench, peer: Peer, connections: u32, effort: Effort) -> Result<Idle> {
     let empty = server(bench, peer, 1)?;
     empty.port()?;
@@ -72,7 +75,7 @@ fn measure(bench: &Bench, peer: Peer, connections: u32, effort: Effort) -> Resul
     let clients = Program::start(command, bench.cores.sender, bench.limit)?;
     clients.connected()?;
     let watch = Duration::from_millis(if effort == Effort::Quick { 200 } else { 10_000 });
-    // Waits until the work of the handshakes is complete.
+    // Excludes the remaining work of the handshakes from the measured CPU time.
     std::thread::sleep(watch / 5);
     let cpu = server.cpu()?;
     std::thread::sleep(watch);

@@ -1,4 +1,4 @@
-//! Shared by the benchmarks of this repository: the core without sockets.
+//! Workloads for the core without sockets, shared by the `rakwire-bench` program and the Criterion benchmarks.
 
 #![forbid(unsafe_code)]
 

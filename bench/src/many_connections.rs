@@ -33,14 +33,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     result
 }
 
-/// Raises the limit of open files if necessary.
+/// Raises the soft limit of open files to `count` if it is lower. Fails if the hard limit is lower.
 pub(crate) fn allow_sockets(count: u64) -> Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < count {
         setrlimit(Resource::RLIMIT_NOFILE, count.min(hard), hard)?;
     }
     if hard < count {
-        bail!("the system allows {hard} open files, but {count} are needed");
+        bail!(
+            "the system allows {hard} open files, but {count} are needed: raise the hard limit (`ulimit -Hn`)"
+        );
     }
     Ok(())
 }
@@ -51,7 +53,7 @@ async fn hold(arguments: &Arguments) -> Result<()> {
     for number in 0..arguments.connections {
         let (permits, connected, server) = (Arc::clone(&permits), connected.clone(), arguments.server);
         tokio::spawn(async move {
-            // A client that fails drops its sender, so the count below is short.
+            // A client that fails drops its sender, so the loop below ends before all clients have connected.
             let _ = client(number, server, &permits, connected).await;
         });
     }
@@ -84,7 +86,7 @@ async fn client(
     loop {
         while let Some(event) = peer.poll_event() {
             if matches!(event, Event::ConnectFailed { .. } | Event::Disconnected { .. }) {
-                bail!("the connection has ended");
+                bail!("the connection is closed");
             }
             if matches!(event, Event::Connected { .. }) {
                 drop(permit.take());

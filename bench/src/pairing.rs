@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::process::{Cores, Program};
 use crate::proxy::Proxy;
 
-/// After this many seconds of consecutive runs, a pairing is not run again.
+/// A pairing whose runs have taken at least this many seconds in total is not run again.
 const ENOUGH: f64 = 15.0;
 
 /// A RakNet implementation.
@@ -36,7 +36,7 @@ impl Peer {
         }
     }
 
-    /// Returns true if it is part of quick measurements.
+    /// Returns true if quick measurements include this implementation.
     pub(crate) const fn is_quick(self) -> bool {
         matches!(self, Self::Rakwire | Self::Cpp)
     }
@@ -98,21 +98,21 @@ pub(crate) enum Pattern {
     PingPong,
 }
 
-/// The network between the two ends.
+/// The network between client and server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Network {
     Loopback,
-    /// 25 ms and this loss rate in each direction.
+    /// A latency of 25 ms and this loss rate (0 to 1) in each direction.
     Lossy(f64),
-    /// 25 ms in each direction, and losses in bursts.
+    /// A latency of 25 ms in each direction, and losses in bursts.
     Bursts,
 }
 
 impl Network {
-    /// Bursts of five datagrams on average, with 4.8 % lost.
+    /// Loses 4.8 % of the datagrams, in bursts of five on average.
     const BURSTS: GilbertElliott = GilbertElliott { good_to_bad: 0.01, bad_to_good: 0.2 };
 
-    /// Returns the conditions of the path, if there is one between the ends.
+    /// Returns the conditions of the simulated path, or `None` for loopback.
     fn conditions(self) -> Option<Conditions> {
         let path = Conditions { latency: Duration::from_millis(25), ..Conditions::default() };
         match self {
@@ -168,13 +168,13 @@ impl Bench {
         Self { limit, ..self.clone() }
     }
 
-    /// Measures once.
+    /// Runs one measurement of a pairing.
     pub(crate) fn run(&self, pairing: Pairing, workload: &Workload, seed: u64) -> Result<Run> {
         let (server, client) = (pairing.server.command(&self.peers)?, pairing.client.command(&self.peers)?);
         self.run_between(server, client, workload, seed)
     }
 
-    /// Measures once between two programs; the roles are appended to their commands.
+    /// Runs one measurement between two programs. Appends the roles to their commands.
     pub(crate) fn run_between(
         &self,
         mut server: Command,
@@ -223,9 +223,9 @@ impl Bench {
         })
     }
 
-    /// Measures `self.runs` times, unless that takes too long, and returns all runs.
+    /// Measures `self.runs` times, and stops early once `are_enough` returns true. Returns all runs.
     ///
-    /// If the network rather than the CPU is the bottleneck, the runs after a slow first one run in parallel.
+    /// If the first run was slow because of the network rather than the CPU, the remaining runs execute in parallel.
     pub(crate) fn runs(&self, pairing: Pairing, workload: &Workload) -> Result<Vec<Run>> {
         let first = self.run(pairing, workload, 0)?;
         let busy = (first.client_cpu.max(first.server_cpu)) * f64::from(self.runs) / first.seconds;
@@ -258,7 +258,7 @@ impl Bench {
     }
 }
 
-/// Returns true if the runs of a pairing took so long together that it is not run again.
+/// Returns true if the runs took at least [`ENOUGH`] seconds in total.
 pub(crate) fn are_enough(runs: &[Run]) -> bool {
     runs.iter().map(|run| run.seconds).sum::<f64>() >= ENOUGH
 }
@@ -275,14 +275,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_pairing_is_not_run_again() {
+    fn runs_are_enough_after_15_seconds_in_total() {
         let run = |seconds| Run { seconds, p50_us: None, p99_us: None, client_cpu: 0.0, server_cpu: 0.0 };
         assert!(!are_enough(&[]) && !are_enough(&[run(8.0)]));
         assert!(are_enough(&[run(8.0), run(7.0)]) && are_enough(&[run(27.0)]));
     }
 
     #[test]
-    fn every_pairing_occurs_once() {
+    fn there_are_16_pairings_of_which_6_are_mixed_and_9_foreign() {
         let all: std::collections::BTreeSet<_> = Pairing::all().collect();
         assert_eq!(all.len(), 16);
         assert_eq!(all.iter().filter(|pairing| pairing.is_foreign()).count(), 9);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_the_middle_value() {
+    fn the_median_is_the_middle_or_lower_middle_value() {
         assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median([4.0, 1.0]), Some(1.0));
         assert_eq!(median([]), None);

@@ -1,4 +1,4 @@
-//! A path with latency and loss between two ends, in user space.
+//! A simulated path with latency and loss between two sockets or network devices, in user space.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,10 +12,10 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use rakwire::sim::{Conditions, Link};
 
-/// The longest wait before the thread checks whether it should end.
+/// The longest time that the thread waits for a datagram before it checks whether it should stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The end of a path, where datagrams or packets enter and leave. Its file descriptor does not block.
+/// One end of a path: a non-blocking socket or device where datagrams enter and leave the path.
 pub(crate) trait End: AsFd + Send + 'static {
     /// Receives the next datagram that enters the path.
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
@@ -23,7 +23,7 @@ pub(crate) trait End: AsFd + Send + 'static {
     fn send(&mut self, datagram: &[u8]) -> io::Result<usize>;
 }
 
-/// A thread that forwards between two ends, until it is dropped.
+/// A thread that forwards datagrams between two ends until this handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Path {
     ended: Arc<AtomicBool>,
@@ -44,7 +44,7 @@ impl Path {
         let until = Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
             while !until.load(Ordering::Relaxed) {
-                // Sending to an end that is closed fails; the other end reports it.
+                // Fails if an end is closed. The program that measures notices the missing datagrams.
                 let _ = forwarder.forward();
             }
         });
@@ -56,7 +56,7 @@ impl Drop for Path {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread needs no report here.
+            // Fails only if the thread panicked, and the panic message has already been printed.
             let _ = thread.join();
         }
     }
@@ -104,7 +104,7 @@ impl<N: End, F: End> Forwarder<N, F> {
     }
 }
 
-/// Returns `None` when nothing was received.
+/// Converts `WouldBlock` to `None`, because no datagram is waiting.
 fn received<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),

@@ -1,4 +1,4 @@
-//! The benchmark roles, with the native driver of this repository.
+//! The benchmark roles, implemented with the native driver of this repository.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -18,7 +18,7 @@ const PROTOCOL: u8 = 11;
 /// Play one role of a benchmark, with the command line that `interop/README.md` and `flood.rs` describe.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Secure connections, to any server
+    /// Use secure connections, and accept any server key
     #[arg(long)]
     secure: bool,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -63,7 +63,7 @@ impl BenchConnection for Ours {
     }
 
     async fn recv(&mut self) -> Result<Bytes, String> {
-        self.connection.recv().await.map(Bytes).ok_or_else(|| "the connection has ended".to_owned())
+        self.connection.recv().await.map(Bytes).ok_or_else(|| "the connection is closed".to_owned())
     }
 }
 
@@ -74,8 +74,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         if let Some(flood) = Flood::parse(arguments.line.iter().cloned()) {
             return play_flood(flood, secure).await;
         }
-        let command =
-            Command::parse(arguments.line.iter().cloned()).context("not the command line of a role")?;
+        let command = Command::parse(arguments.line.iter().cloned())
+            .context("not the command line of a role; see interop/README.md")?;
         match command.role {
             Role::Echo | Role::Sink(_) => serve(command, secure).await,
             Role::Blast(traffic) | Role::PingPong(traffic) => {
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             }
         }
     });
-    // A task may still be waiting for standard input.
+    // Does not wait for the blocking task that may still be reading standard input.
     runtime.shutdown_background();
     result
 }
@@ -95,7 +95,7 @@ async fn play_flood(flood: Flood, secure: bool) -> Result<()> {
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             let endpoint = Endpoint::bind(address, server_options(1, secure)?).await?;
             role::print_ready(endpoint.local_addr().port()).map_err(anyhow::Error::msg)?;
-            let connection = endpoint.accept().await.context("the endpoint has ended")?;
+            let connection = endpoint.accept().await.context("the endpoint is closed")?;
             flood::count(Ours::unreliable(connection)).await
         }
         Flood::Send { address, size, time } => {
@@ -109,8 +109,10 @@ async fn play_flood(flood: Flood, secure: bool) -> Result<()> {
 /// The size of a block for any part of a message: a datagram of 1,492 bytes without the headers of IP, UDP and RakNet.
 const PART: usize = 1_460;
 
-/// Returns the default memory, or enough for a large message: each of several connections may use a quarter of it per
-/// direction, and the parts of some peers are shorter than a block.
+/// Returns the default capacity, or a larger one for messages that need more memory.
+///
+/// If there are several connections, each may use only a quarter of the memory per direction. Some implementations send
+/// parts that are shorter than a block.
 fn capacity(size: usize, connections: u16) -> Capacity {
     let default = Capacity::for_connections(connections.into());
     if size <= default.blocks * default.block_size / 8 {
@@ -122,7 +124,7 @@ fn capacity(size: usize, connections: u16) -> Capacity {
 /// Returns the options of a server for peers of any implementation.
 pub(crate) fn server_options(connections: u16, secure: bool) -> Result<Options> {
     let mut options = Options::server(connections)?;
-    // Two of the peers do not support cookies, which secure connections need.
+    // Two of the measured implementations do not support cookies. Secure connections require them.
     options.config.cookies = if secure { CookiePolicy::Required } else { CookiePolicy::Off };
     options.config.max_half_open_per_network = u16::MAX;
     options.config.max_message_len = u32::MAX;
@@ -141,7 +143,7 @@ async fn serve(command: Command, secure: bool) -> Result<()> {
     role::print_ready(endpoint.local_addr().port()).map_err(anyhow::Error::msg)?;
     let serve = async {
         if let Role::Sink(traffic) = command.role {
-            let connection = endpoint.accept().await.ok_or("the endpoint has ended")?;
+            let connection = endpoint.accept().await.ok_or("the endpoint is closed")?;
             return role::sink(Ours::reliable(connection), traffic).await;
         }
         while let Some(connection) = endpoint.accept().await {

@@ -3,19 +3,19 @@
 use crate::chart::{Bar, BarKind};
 use crate::report::{Better, Goal, Report, Row, names_in_markdown};
 
-/// A chart of one row, or of several that belong together.
+/// A chart of one row or of a family of rows.
 #[derive(Debug)]
 pub(crate) struct Chart {
     pub(crate) name: String,
     unit: String,
     better: Better,
-    /// The names of its rows.
+    /// The names of the rows in the chart.
     rows: Vec<String>,
     pub(crate) bars: Vec<Bar>,
 }
 
 impl Chart {
-    /// Returns the names of its rows in Markdown.
+    /// Returns the names of the rows in the chart, as Markdown.
     pub(crate) fn row_names(&self) -> String {
         names_in_markdown(&self.rows)
     }
@@ -25,7 +25,7 @@ impl Chart {
     }
 }
 
-/// Returns one chart per row, except for rows that share one.
+/// Returns one chart per row, or per family of rows.
 pub(crate) fn charts(report: &Report) -> Vec<Chart> {
     let mut charts: Vec<Chart> = Vec::new();
     for row in &report.rows {
@@ -44,7 +44,7 @@ pub(crate) fn charts(report: &Report) -> Vec<Chart> {
     charts
 }
 
-/// Returns the chart that a row shares with others, and its bar there.
+/// Returns the name of the chart of the row's family and the row's bar in it, or `None` if the row has its own chart.
 fn shared(row: &Row) -> Option<(&'static str, Bar)> {
     let baseline =
         |chart, what| Some((chart, Bar::new(format!("UDP baseline, {what}"), row.value, BarKind::Others)));
@@ -68,7 +68,7 @@ fn number_in<'r>(family: &str, row: &'r Row) -> Option<&'r str> {
     number.parse::<u32>().is_ok().then_some(number)
 }
 
-/// Returns the bars of a chart with this row only, the best first.
+/// Returns the bars of the row's own chart, the best first.
 fn bars(row: &Row) -> Vec<Bar> {
     let mut bars = if row.pairings.is_empty() { with_best_peer(row) } else { paired(row) };
     bars.extend(row.goals.iter().flat_map(goal_bars));
@@ -91,7 +91,7 @@ fn paired(row: &Row) -> Vec<Bar> {
     pairings.chain(row.baseline.map(|baseline| Bar::new("UDP baseline", baseline, BarKind::Others))).collect()
 }
 
-/// Returns the bars for the limits of a goal in the unit of its row.
+/// Returns one bar for the minimum and one for the maximum of a goal, if the goal has them.
 fn goal_bars(goal: &Goal) -> impl Iterator<Item = Bar> + use<> {
     let limits = [("goal: at least", goal.at_least), ("goal: at most", goal.at_most)];
     limits.into_iter().filter_map(|(name, limit)| Some(Bar::new(name, limit?, BarKind::Goal)))
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_differ_in_a_number_are_drawn_together() {
+    fn rows_that_differ_only_in_a_number_share_a_chart() {
         let rows = vec![row("core_100b", 1.0), row("core_queue_1", 2.0), row("core_queue_1000", 3.0)];
         let charts = charts(&report(rows));
         assert_eq!(charts.len(), 2);
@@ -145,9 +145,9 @@ mod tests {
         let charts = charts(&report);
         for row in &report.rows {
             let mut with = charts.iter().filter(|chart| chart.rows.contains(&row.name));
-            let chart = with.next().unwrap_or_else(|| panic!("{} has no plot", row.name));
+            let chart = with.next().unwrap_or_else(|| panic!("{} has no chart", row.name));
             assert!(chart.bars.iter().any(|bar| bar.value == row.value), "{} in {chart:?}", row.name);
-            assert!(with.next().is_none(), "{} has two plots", row.name);
+            assert!(with.next().is_none(), "{} has two charts", row.name);
         }
         assert_eq!(charts[0].row_names(), "`udp_flood`, `udp_flood_batched`");
     }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_with_two_sides_has_two_bars() {
+    fn a_goal_with_a_minimum_and_a_maximum_has_two_bars() {
         let share = Row::new("fair_beside_new_reno_50ms", 19.0, "%", Better::Even);
         let charts = charts(&report(vec![with_goal(share, Some(40.0), Some(60.0))]));
         let names: Vec<&str> = charts[0].bars.iter().map(|bar| bar.name.as_str()).collect();

@@ -1,8 +1,8 @@
-//! The cost of plugins: the same messages between two peers with no hook, an empty hook, a host without plugins, and a
-//! host with one plugin.
+//! Measures the cost of plugins. Two peers exchange messages without a hook, with an empty hook, with a host without
+//! plugins, and with a host with one plugin.
 //!
-//! It is separate from the other hot paths, because code generic over the peer would change how the compiler optimises
-//! theirs.
+//! This module is separate from `hot_path`, because code that is generic over the peer would change how the compiler
+//! optimises the other hot paths.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -25,13 +25,13 @@ const PLUGINS: usize = 4;
 /// The number and size of blocks of each peer, as in the other hot paths.
 const BLOCKS: usize = 4_096;
 const BLOCK: usize = 512;
-/// The time between two rounds, which equals the round-trip time.
+/// The virtual time between two rounds, which is also the round-trip time.
 const ROUND: Duration = Duration::from_millis(1);
 
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 19_132);
 const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1)), 50_000);
 
-/// The hook of both peers, while each sends 128 messages of 100 bytes.
+/// The hook that both peers have while each sends 128 messages of 100 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PluginPath {
     /// No hook: the peers are called directly.
@@ -43,10 +43,10 @@ pub(crate) enum PluginPath {
     /// A host without plugins.
     #[value(name = "plugins_host_empty")]
     EmptyHost,
-    /// A plugin with a message id that never arrives.
+    /// A host with a plugin whose message id never arrives.
     #[value(name = "plugins_idle")]
     Idle,
-    /// The message filter, which inspects every message and passes it.
+    /// A host with the message filter, which inspects every message and lets all of them through.
     #[value(name = "plugins_filter")]
     Filter,
 }
@@ -57,7 +57,7 @@ impl PluginPath {
     /// The number of repetitions in a count.
     pub(crate) const REPETITIONS: u64 = 200;
 
-    /// Runs it this many times.
+    /// Runs the workload `repetitions` times.
     pub(crate) fn run(self, repetitions: u64) -> Result<()> {
         match self {
             Self::Absent => exchange(repetitions, Ok),
@@ -71,7 +71,7 @@ impl PluginPath {
     }
 }
 
-/// A plugin that waits for its own messages.
+/// A plugin that handles only message id 0x85, which no peer sends.
 struct Idle;
 
 impl Plugin<RakNet> for Idle {
@@ -89,7 +89,7 @@ fn hosted<T: Plugin<RakNet>>(
     Ok(Hooked::new(peer, host))
 }
 
-/// A peer with or without a hook.
+/// The operations that a peer has in common with a hooked peer.
 trait Side: Machine {
     fn send(&mut self, now: Instant, id: ConnectionId, message: &[u8]) -> Result<(), SendError>;
 
@@ -116,7 +116,7 @@ impl<H: Hook<RakNet>> Side for Hooked<'static, H> {
     }
 }
 
-/// One of the two peers.
+/// A peer with its address and its connection to the other peer.
 struct End<S> {
     side: S,
     address: SocketAddr,
@@ -130,11 +130,11 @@ impl<S: Side> End<S> {
     }
 
     fn send(&mut self, now: Instant, message: &[u8]) -> Result<()> {
-        let id = self.connection.context("there is no connection")?;
+        let id = self.connection.context("the peer is not connected")?;
         Ok(self.side.send(now, id, message)?)
     }
 
-    /// Handles due timeouts, and passes all datagrams to the other end.
+    /// Handles due timeouts, and delivers all datagrams of this peer to `to`.
     fn transmit(&mut self, now: Instant, to: &mut Self, buffer: &mut [u8]) {
         if self.side.poll_timeout().is_some_and(|due| due <= now) {
             self.side.handle_timeout(now);
@@ -155,7 +155,7 @@ impl<S: Side> End<S> {
     }
 }
 
-/// Two peers of one kind and the time between them.
+/// A client and a server with the same kind of hook, and their virtual clock.
 struct Pair<S> {
     client: End<S>,
     server: End<S>,
@@ -180,7 +180,7 @@ impl<S: Side> Pair<S> {
         Ok(pair)
     }
 
-    /// Exchanges a batch in each direction; returns when both are delivered.
+    /// Sends one batch of messages in each direction; returns when all are delivered.
     fn exchange(&mut self, message: &[u8]) -> Result<()> {
         for _ in 0..BATCH {
             self.client.send(self.now, message)?;
@@ -214,7 +214,7 @@ fn exchange<S: Side>(repetitions: u64, side: impl Fn(Peer<'static>) -> Result<S>
 mod tests {
     use super::*;
 
-    /// Every row does the same work, or the difference of two rows would not be the cost.
+    /// The difference between two rows is the cost of a hook only if every row delivers the same messages.
     #[test]
     fn all_messages_arrive_with_every_hook() {
         for path in PluginPath::value_variants() {

@@ -1,4 +1,4 @@
-//! Child processes, pinned to a core, started by a line of input and read line by line.
+//! Child processes that are pinned to a core and controlled through lines on their standard input and output.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
-/// A program did not print its line before its time limit.
+/// The error if a program does not print the expected line before its time limit.
 #[derive(Debug)]
 pub(crate) struct TookTooLong;
 
@@ -31,21 +31,22 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// Chooses the first two cores that this process may use; if there is only one, both programs share it.
+    /// Chooses the first two cores that this process may use. If there is only one, both programs share it.
     pub(crate) fn choose() -> Result<Self> {
         let mut cores = allowed_cores()?.into_iter();
-        let receiver = cores.next().context("there is no core")?;
+        let receiver = cores.next().context("this process may not use any core")?;
         Ok(Self { sender: cores.next().unwrap_or(receiver), receiver })
     }
 }
 
 /// Returns the cores that this process may use.
 pub(crate) fn allowed_cores() -> Result<Vec<usize>> {
-    let allowed = sched_getaffinity(Pid::from_raw(0)).context("the system reports no cores")?;
+    let allowed = sched_getaffinity(Pid::from_raw(0))
+        .context("the system does not report which cores this process may use")?;
     Ok((0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false)).collect())
 }
 
-/// A program that runs until it is dropped.
+/// A running child process, killed on drop.
 #[derive(Debug)]
 pub(crate) struct Program {
     child: Child,
@@ -55,19 +56,19 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts a program on one core, with a time limit.
+    /// Starts a program on one core. `limit` is the total time for all of its output.
     pub(crate) fn start(command: Command, core: usize, limit: Duration) -> Result<Self> {
         on_core(core, || Self::start_on_any_core(command, limit))?
     }
 
-    /// Starts a program that may use every core, with a time limit.
+    /// Starts a program that may use every core. `limit` is the total time for all of its output.
     pub(crate) fn start_on_any_core(mut command: Command, limit: Duration) -> Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let spawned = command.spawn();
         let mut child =
             spawned.with_context(|| format!("{} cannot be started", command.get_program().display()))?;
         let input = child.stdin.take();
-        let output = child.stdout.take().context("no output")?;
+        let output = child.stdout.take().context("the program has no standard output")?;
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -79,7 +80,9 @@ impl Program {
         Ok(Self { child, input, lines, deadline: Instant::now() + limit })
     }
 
-    /// Reads the next line of its output.
+    /// Waits for the next line on the program's standard output.
+    ///
+    /// Fails with [`TookTooLong`] once the time limit is over.
     pub(crate) fn line(&self) -> Result<String> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         match self.lines.recv_timeout(left) {
@@ -89,32 +92,36 @@ impl Program {
         }
     }
 
-    /// Waits for its line `ready PORT` and returns the port.
+    /// Waits for the program to print `ready PORT` and returns the port.
     pub(crate) fn port(&self) -> Result<u16> {
         let line = self.line()?;
         let port = line.strip_prefix("ready ").and_then(|port| port.trim().parse().ok());
-        port.with_context(|| format!("{line:?} announces no port"))
+        port.with_context(|| format!("expected the line \"ready PORT\", but the program printed {line:?}"))
     }
 
-    /// Waits for its line `connected`.
+    /// Waits for the program to print `connected`.
     pub(crate) fn connected(&self) -> Result<()> {
         let line = self.line()?;
-        if line == "connected" { Ok(()) } else { bail!("{line:?} instead of \"connected\"") }
+        if line == "connected" {
+            Ok(())
+        } else {
+            bail!("expected the line \"connected\", but the program printed {line:?}")
+        }
     }
 
-    /// Sends the line that it waits for.
+    /// Writes an empty line to the program's standard input, which starts its next step.
     pub(crate) fn go(&mut self) -> Result<()> {
-        let input = self.input.as_mut().context("no input")?;
+        let input = self.input.as_mut().context("the program has no standard input")?;
         input.write_all(b"\n").and_then(|()| input.flush()).context("ended early")
     }
 
-    /// Returns its CPU time.
+    /// Returns the CPU time that the program has used so far.
     pub(crate) fn cpu(&self) -> Result<Duration> {
         let pid = Pid::from_raw(i32::try_from(self.child.id())?);
         Ok(clock_gettime(clock_getcpuclockid(pid)?)?.into())
     }
 
-    /// Returns its anonymous resident memory in bytes.
+    /// Returns the anonymous resident memory of the program (`RssAnon`) in bytes.
     pub(crate) fn memory(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -125,13 +132,13 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have exited already.
+        // Errors are ignored: the program may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs a function on one core. Processes that it starts stay on that core.
+/// Runs a function pinned to one core. Child processes that it starts inherit the pinning.
 pub(crate) fn on_core<R>(core: usize, run: impl FnOnce() -> R) -> Result<R> {
     let this_thread = Pid::from_raw(0);
     let before = sched_getaffinity(this_thread)?;
@@ -154,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_started_by_a_line_and_read_by_lines() {
+    fn a_program_reads_and_prints_lines_until_it_exits() {
         let script = "echo ready 7; read line; echo connected; read line";
         let mut program = shell(script, Duration::from_secs(60));
         assert_eq!(program.port().unwrap(), 7);
@@ -166,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_a_time_limit() {
+    fn waiting_for_a_line_fails_after_the_time_limit() {
         let program = shell("sleep 60", Duration::ZERO);
         assert!(program.line().unwrap_err().is::<TookTooLong>());
     }

@@ -1,4 +1,4 @@
-//! A path with latency and loss between two programs, in user space.
+//! A UDP proxy between a client and a server that adds latency and loss.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -11,7 +11,7 @@ use rakwire::sim::Conditions;
 
 use crate::path::{End, Path};
 
-/// A thread that forwards between a client and a server, until it is dropped.
+/// A thread that forwards datagrams between a client and a server until this handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) port: u16,
@@ -19,7 +19,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Forwards the datagrams of one client to the server at `port` and back.
+    /// Forwards datagrams between one client and the server on loopback port `server`.
     pub(crate) fn start(server: u16, conditions: Conditions, seed: u64) -> Result<Self> {
         let near = bind()?;
         let far = bind()?;
@@ -33,12 +33,12 @@ impl Proxy {
 fn bind() -> Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.set_nonblocking(true)?;
-    // The system may grant less.
+    // The system may limit the buffer to less; the measurement still works.
     let _ = setsockopt(&socket, RcvBuf, &(4 << 20));
     Ok(socket)
 }
 
-/// The client's end, which is the last sender.
+/// The client's end. Datagrams from the server go to the address that sent the last datagram.
 struct Near {
     socket: UdpSocket,
     client: Option<SocketAddr>,

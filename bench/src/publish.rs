@@ -42,7 +42,9 @@ const SUMMARY: &str = "bench-summary.svg";
 pub(crate) fn run(options: &Options) -> Result<()> {
     let report = Report::read(&options.report)?;
     if let Some(reason) = refusal(&report) {
-        bail!("nothing is published: {reason}");
+        bail!(
+            "the report is not published: {reason}; measure all rows in one session with `cargo xtask bench`"
+        );
     }
     let folder = options.document.parent().unwrap_or_else(|| Path::new(".")).join(&options.images);
     std::fs::create_dir_all(&folder)?;
@@ -63,7 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     write_figures(&options.document, BEGIN, &figures(&report, &plots))
 }
 
-/// Returns why a report is not from one session, or `None` if it is.
+/// Returns why a report must not be published, or `None` if all of its rows are from one complete session.
 fn refusal(report: &Report) -> Option<String> {
     if let Some(kept) = report.kept.first() {
         return Some(format!("{} are {}", names_in_markdown(&kept.rows), difference(report, kept)));
@@ -73,19 +75,19 @@ fn refusal(report: &Report) -> Option<String> {
     (!missing.is_empty()).then(|| format!("{} are not measured yet", names_in_markdown(&missing)))
 }
 
-/// Returns how the session of the kept rows differs.
+/// Returns how the session of the kept rows differs from the report's session.
 fn difference(report: &Report, kept: &Kept) -> String {
     let (now, before) = (&report.environment, &kept.environment);
     if before.commit != now.commit {
-        format!("of commit {}, and the others of {}", before.commit, now.commit)
+        format!("from commit {}, and the others from {}", before.commit, now.commit)
     } else if before.boot != now.boot {
-        "from before the machine was started again".to_owned()
+        "from before the machine was restarted".to_owned()
     } else {
-        "of an earlier session".to_owned()
+        "from an earlier session".to_owned()
     }
 }
 
-/// Replaces the figures in a document.
+/// Replaces the text between the markers of a document.
 pub(crate) fn write_figures(document: &Path, begin: &str, figures: &str) -> Result<()> {
     let name = document.display();
     let text = std::fs::read_to_string(document).with_context(|| format!("{name} cannot be read"))?;
@@ -94,7 +96,7 @@ pub(crate) fn write_figures(document: &Path, begin: &str, figures: &str) -> Resu
     std::fs::write(document, text).with_context(|| format!("{name} cannot be written"))
 }
 
-/// Returns the document with new figures between its markers.
+/// Returns the document with new figures between its markers, or `None` if a marker is missing.
 fn replaced(document: &str, begin: &str, figures: &str) -> Option<String> {
     let (before, rest) = document.split_once(begin)?;
     let (_, after) = rest.split_once(END)?;
@@ -139,7 +141,7 @@ mod tests {
         Environment { commit: commit.to_owned(), boot: boot.to_owned(), ..Environment::default() }
     }
 
-    /// Returns the report of a complete session.
+    /// Returns a report whose session has measured every step.
     fn complete() -> Report {
         let steps = Step::ALL.iter().map(|step| (step.name().to_owned(), 1.0)).collect();
         Report { environment: environment("a", "1"), steps, ..Report::default() }
@@ -158,9 +160,9 @@ mod tests {
     #[test]
     fn rows_of_several_sessions_are_not_published() {
         let reason = refused_with(environment("b", "1"));
-        assert_eq!(reason, "`core_100b` are of commit b, and the others of a");
-        assert!(refused_with(environment("a", "2")).ends_with("before the machine was started again"));
-        assert!(refused_with(environment("a", "1")).ends_with("of an earlier session"));
+        assert_eq!(reason, "`core_100b` are from commit b, and the others from a");
+        assert!(refused_with(environment("a", "2")).ends_with("before the machine was restarted"));
+        assert!(refused_with(environment("a", "1")).ends_with("from an earlier session"));
     }
 
     #[test]

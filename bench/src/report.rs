@@ -1,4 +1,4 @@
-//! The results of a benchmark: rows with ratios and goals.
+//! The report of a benchmark: measured rows with their references and goals.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -17,15 +17,15 @@ pub(crate) const REPORT: &str = "target/bench/report.json";
 pub(crate) struct Report {
     pub(crate) environment: Environment,
     pub(crate) rows: Vec<Row>,
-    /// The steps of this session, with the seconds that each took.
+    /// The steps that this session has measured, with the duration of each in seconds.
     #[serde(default)]
     pub(crate) steps: BTreeMap<String, f64>,
-    /// Rows from earlier sessions.
+    /// The rows that were taken over from earlier sessions, one entry per session.
     #[serde(default)]
     pub(crate) kept: Vec<Kept>,
 }
 
-/// Rows of an earlier session.
+/// The names of rows from an earlier session, and its environment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub(crate) environment: Environment,
@@ -35,16 +35,16 @@ pub(crate) struct Kept {
 /// The machine, the build and the load during a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Environment {
-    /// The command.
+    /// The command that starts a measurement.
     pub(crate) command: String,
     pub(crate) commit: String,
     pub(crate) rustc: String,
-    /// The system's id of its current boot.
+    /// The kernel's random id of the boot.
     #[serde(default)]
     pub(crate) boot: String,
     pub(crate) system: String,
     pub(crate) processor: String,
-    /// The load average over one minute at the start and at the end.
+    /// The machine's load average over one minute, at the start and at the end of the session.
     pub(crate) load: [f64; 2],
     pub(crate) runs: u32,
     /// Names and versions of the other implementations.
@@ -73,12 +73,12 @@ impl Environment {
 pub(crate) enum Better {
     Higher,
     Lower,
-    /// For shares in percent: those close to one half.
+    /// For shares in percent: closer to 50 is better.
     Even,
 }
 
 impl Better {
-    /// Compares two values: greater means better.
+    /// Compares two values; `Greater` means that `value` is better than `other`.
     pub(crate) fn compare(self, value: f64, other: f64) -> Ordering {
         let from_half = |share: f64| (share - 50.0).abs();
         match self {
@@ -88,7 +88,7 @@ impl Better {
         }
     }
 
-    /// Returns the better direction in words.
+    /// Describes the better direction, for titles.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Higher => "higher is better",
@@ -98,19 +98,19 @@ impl Better {
     }
 }
 
-/// A measured value, with its references.
+/// A measured value with its references and goals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// Not a number if it could not be measured.
+    /// NaN if the measurement failed.
     #[serde(deserialize_with = "number_or_null")]
     pub(crate) value: f64,
     pub(crate) unit: String,
     pub(crate) better: Better,
-    /// The best pairing without rakwire.
+    /// The best result without rakwire.
     #[serde(default)]
     pub(crate) best_peer: Option<Best>,
-    /// The value divided by that of the best pairing.
+    /// The value divided by the best result without rakwire.
     #[serde(default)]
     pub(crate) ratio_to_best_peer: Option<f64>,
     /// The UDP baseline in the same unit.
@@ -118,16 +118,17 @@ pub(crate) struct Row {
     pub(crate) baseline: Option<f64>,
     #[serde(default)]
     pub(crate) ratio_to_baseline: Option<f64>,
-    /// CPU time per message in microseconds: of both ends together, or of the server if the row is about a server.
+    /// The CPU time per message in microseconds: of client and server together, or of the server only if the row
+    /// measures a server.
     #[serde(default)]
     pub(crate) cpu_us: Option<f64>,
-    /// A round trip between two UDP sockets in the same rounds in microseconds, if the row depends on the wake-up time
-    /// of a task.
+    /// The round-trip time between two plain UDP sockets in the same rounds, in microseconds. Present if the row
+    /// depends on how fast the machine wakes up a task.
     #[serde(default)]
     pub(crate) wake_up_us: Option<f64>,
     #[serde(default)]
     pub(crate) goals: Vec<Goal>,
-    /// The value of each pairing, or the reason why it has none.
+    /// The results of the individual pairings.
     #[serde(default)]
     pub(crate) pairings: Vec<Entry>,
 }
@@ -156,7 +157,7 @@ impl Goal {
     }
 }
 
-/// The result of one pairing in a row.
+/// The result of one pairing in a row: a value or an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) pairing: Pairing,
@@ -168,7 +169,7 @@ pub(crate) struct Entry {
     pub(crate) runs: Vec<Run>,
 }
 
-/// Reads a number; JSON has null for one that is not a number.
+/// Reads a number, or NaN from `null`, because JSON has no NaN.
 fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
@@ -210,7 +211,7 @@ impl Row {
 }
 
 impl Report {
-    /// Returns the number of goals that are met, and of all goals.
+    /// Returns the number of met goals and the number of all goals.
     pub(crate) fn goals(&self) -> (usize, usize) {
         let all = || self.rows.iter().flat_map(|row| &row.goals);
         (all().filter(|goal| goal.met).count(), all().count())
@@ -307,7 +308,7 @@ pub(crate) fn markdown<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> Str
     text
 }
 
-/// Formats names of rows as code.
+/// Formats the names of rows as Markdown code, separated by commas.
 pub(crate) fn names_in_markdown(rows: &[String]) -> String {
     let names = rows.iter().map(|name| format!("`{name}`"));
     names.collect::<Vec<_>>().join(", ")
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_better_direction_depends_on_the_row() {
+    fn values_are_compared_in_the_better_direction() {
         assert_eq!(Better::Higher.compare(2.0, 1.0), Ordering::Greater);
         assert_eq!(Better::Lower.compare(2.0, 1.0), Ordering::Less);
         assert_eq!(Better::Even.compare(45.0, 19.2), Ordering::Greater);
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_rows_keep_their_positions() {
+    fn kept_rows_stay_at_their_positions_with_their_environments() {
         let report = |commit: &str, rows: &[(&str, f64)]| Report {
             environment: Environment { commit: commit.to_owned(), ..Environment::default() },
             rows: rows.iter().map(|(name, value)| Row::new(*name, *value, "", Better::Lower)).collect(),

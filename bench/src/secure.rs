@@ -1,5 +1,6 @@
-//! Compares secure connections with plain ones, in turns on the same machine: over loopback, and handshakes without
-//! sockets.
+//! Compares secure connections with plain ones: messages over loopback, and handshakes without sockets.
+//!
+//! The runs alternate, so that a change in the machine's load affects both.
 
 use std::hint::black_box;
 use std::path::Path as FilePath;
@@ -25,12 +26,13 @@ type Cipher = Option<&'static dyn DatagramCipher>;
 
 const CIPHERS: [Cipher; 3] = [None, Some(&RustCrypto), Some(&RingCipher)];
 
-/// The number of players during a flood of forged datagrams, and the size of their messages.
+/// The number of players during a flood of forged datagrams.
 const FLOODED_PLAYERS: u16 = 1_000;
+/// The size of a player's message in bytes.
 const FLOODED_SIZE: usize = 100;
 const TICK_RATE: usize = 60;
-/// Forged datagrams per second. The last ones cost the server most: they are the longest, and it computes a key for
-/// each.
+/// The floods, with the forged datagrams per second. Those of the last one cost the server most: they are the longest,
+/// and the server derives a key for each.
 const FLOODS: [(usize, Forgery); 5] = [
     (0, Forgery::Current(100)),
     (12_000, Forgery::Current(100)),
@@ -42,7 +44,7 @@ const FLOODS: [(usize, Forgery); 5] = [
 /// Measure secure connections compared with plain ones.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The number of measurements of each; the median counts
+    /// The number of runs of each measurement, of which the median is printed
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: u32,
     /// Send a hundredth of the messages, as a smoke test
@@ -128,7 +130,7 @@ fn floods(options: &Options) -> String {
     let mut peers = ConnectedPeers::protected(players, 64, Path::Clean, Protection::Secure);
     let seconds = if options.quick { 1 } else { 2 * options.runs as usize };
     let mut ticks = FLOODS.map(|_| Vec::new());
-    // The floods alternate, so that a slow phase of the machine affects all of them.
+    // The floods alternate, so that a change in the machine's load affects all of them.
     for _ in 0..seconds {
         for ((rate, forgery), ticks) in FLOODS.into_iter().zip(&mut ticks) {
             let tick = |_| peers.tick(FLOODED_SIZE, rate / TICK_RATE, forgery).as_secs_f64();
@@ -166,7 +168,7 @@ impl Workload {
         }
     }
 
-    /// Returns how many are completed per second.
+    /// Returns the number of completed messages, round trips or handshakes per second.
     async fn rate(self, cipher: Cipher) -> Result<f64> {
         let (count, seconds) = match self {
             Self::Messages { count, size } => (count, messages(&connect(cipher).await?, count, size).await?),
@@ -198,11 +200,11 @@ async fn connect(cipher: Cipher) -> Result<Pair> {
     let client = Endpoint::bind("127.0.0.1:0", at_client).await?;
     let options = ConnectOptions { trust, ..ConnectOptions::default() };
     let (here, there) = tokio::join!(client.connect_with(server.local_addr(), &options), server.accept());
-    let (here, there) = (here?, there.context("the server has ended")?);
+    let (here, there) = (here?, there.context("the server endpoint is closed")?);
     Ok(Pair { _endpoints: [server, client], here, there })
 }
 
-/// Returns the seconds from the first message to the arrival of the last.
+/// Returns the seconds from sending the first message to receiving the last one.
 async fn messages(pair: &Pair, count: usize, size: usize) -> Result<f64> {
     let message = vec![0x86; size];
     let began = Instant::now();
@@ -214,7 +216,7 @@ async fn messages(pair: &Pair, count: usize, size: usize) -> Result<f64> {
     };
     let receive = async {
         for _ in 0..count {
-            pair.there.recv().await.context("the connection has ended")?;
+            pair.there.recv().await.context("the connection is closed")?;
         }
         anyhow::Ok(())
     };
@@ -227,13 +229,13 @@ async fn ping_pong(pair: &Pair, count: usize) -> Result<f64> {
     for _ in 0..count {
         for (from, to) in [(&pair.here, &pair.there), (&pair.there, &pair.here)] {
             from.send(&[0x86; 64], Delivery::RELIABLE_ORDERED).await?;
-            to.recv().await.context("the connection has ended")?;
+            to.recv().await.context("the connection is closed")?;
         }
     }
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// The cipher of the datagrams plays no part in handshakes.
+/// Returns the seconds for `count` handshakes. All ciphers give the same result, because handshakes do not use them.
 fn handshakes(cipher: Cipher, count: usize) -> f64 {
     let protection = cipher.map_or(Protection::Plain, |_| Protection::Secure);
     let began = Instant::now();

@@ -1,5 +1,5 @@
-//! The server's cost of one handshake, without the client's part: its answer to a challenge, and the check of the
-//! proof.
+//! Measures the server's computations in a secure handshake, without those of the client: the answer to the challenge
+//! and the check of the proof.
 
 use std::time::{Duration, Instant as WallInstant};
 
@@ -34,7 +34,7 @@ pub(crate) fn table(count: usize) -> Result<String> {
     Ok(markdown(&lines))
 }
 
-/// Measures the server's part of one handshake.
+/// Returns the time that the server's part of one handshake took.
 fn handshake(
     server: &ServerIdentity,
     player: Option<&StaticKey>,
@@ -68,5 +68,7 @@ fn handshake(
     let client = handshake.finish(&mut protection, &established.proof, shown, NOW)?;
     let finished = began.elapsed();
 
-    (client.is_some() == player.is_some()).then_some(answered + finished).context("another client was shown")
+    (client.is_some() == player.is_some())
+        .then_some(answered + finished)
+        .context("the server saw an identity that the client does not have, or saw none")
 }

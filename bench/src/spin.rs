@@ -1,4 +1,4 @@
-//! Busy programs, the load of a busy machine.
+//! Programs that keep CPU cores busy, to measure on a machine under load.
 
 use std::io;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use anyhow::Result;
 use crate::pairing::itself;
 use crate::process::{Cores, Program};
 
-/// The maximum time that they wait for each other at the start.
+/// The maximum time until a busy program has started.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// One busy program on each core, until they are dropped.
+/// One busy program on each core, killed on drop.
 pub(crate) struct Spinners {
     _programs: Vec<Program>,
 }
@@ -31,7 +31,7 @@ impl Spinners {
     }
 }
 
-/// Spins until the end of the input, so that it does not outlive its parent.
+/// Keeps a core busy until the end of standard input, so that the program does not outlive its parent.
 pub(crate) fn run() -> Result<()> {
     std::thread::spawn(|| {
         loop {

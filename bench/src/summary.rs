@@ -1,4 +1,4 @@
-//! The chart that compares rakwire with the best other RakNet at a glance.
+//! The summary chart, which compares rakwire with the best other RakNet implementation.
 
 use crate::chart::{Bar, BarKind};
 use crate::report::{Better, Report};
@@ -17,7 +17,8 @@ const ROWS: [(&str, &str); 8] = [
     ("idle_memory", "memory of an idle connection"),
 ];
 
-/// Returns the bars: first the others, which are 1, and then each row of the report that has others to compare with.
+/// Returns the bars: first the best other implementation, which is always 1, and then one for each row in `ROWS` that
+/// has a result without rakwire.
 pub(crate) fn bars(report: &Report) -> Vec<Bar> {
     let ours = ROWS.iter().filter_map(|(name, words)| {
         let row = report.rows.iter().find(|row| row.name == *name)?;

@@ -1,4 +1,4 @@
-//! The roles of the UDP baseline: the maximum throughput of the system's UDP, and its round-trip time.
+//! The roles of the UDP baseline, which measures the maximum throughput and the round-trip time of plain UDP sockets.
 
 use std::io::{self, IoSliceMut, Read};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -11,11 +11,11 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::role;
 
-/// The size of a full datagram in bytes.
+/// The default size of a datagram in bytes.
 pub(crate) const DATAGRAM: usize = 1_400;
 /// The number of datagrams in one batched call.
 const SEGMENTS: usize = 40;
-/// The content of the datagrams that end a flood.
+/// The content of the end markers, the last datagrams of a flood.
 const END: &[u8] = b"end";
 
 /// Play one role in a measurement of the UDP baseline.
@@ -34,7 +34,7 @@ pub(crate) enum Role {
 #[derive(Debug, Args)]
 pub(crate) struct Flood {
     server: SocketAddr,
-    /// How long to send
+    /// The time for which to send, in milliseconds
     #[arg(long, default_value_t = 500)]
     millis: u64,
     /// The size of each datagram in bytes
@@ -63,7 +63,7 @@ pub(crate) fn run(role: &Role) -> Result<()> {
     }
 }
 
-/// Runs a role in a task, like the peers.
+/// Runs a role in a task of a single-threaded runtime, as the measured implementations do.
 fn on_tokio(role: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async { tokio::spawn(role).await? });
@@ -79,7 +79,7 @@ async fn wait_for_line() -> Result<()> {
     role::wait_for_line().await.map_err(anyhow::Error::msg)
 }
 
-/// Prints a count and the elapsed time.
+/// Prints the number of datagrams and the elapsed time.
 fn print_count(count: u64, seconds: f64) -> Result<()> {
     print_line(&serde_json::json!({ "messages": count, "seconds": seconds }).to_string())
 }
@@ -88,7 +88,7 @@ fn print_count(count: u64, seconds: f64) -> Result<()> {
 pub(crate) fn bind() -> Result<(UdpSocket, UdpSocketState)> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-    // The system may grant less.
+    // The system may limit the buffers to less; the measurement still works.
     let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), 4 << 20);
     let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), 4 << 20);
     socket.set_nonblocking(false)?;
@@ -96,8 +96,9 @@ pub(crate) fn bind() -> Result<(UdpSocket, UdpSocketState)> {
     Ok((socket, state))
 }
 
-/// Disables the control messages that quinn-udp requests and nothing reads, like the native driver: arrival time,
-/// destination and traffic class.
+/// Disables the control messages that quinn-udp enables: arrival time, destination address and traffic class.
+///
+/// The native driver disables them too.
 pub(crate) fn leave_out_control_messages(socket: &UdpSocket) -> Result<()> {
     setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
     setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
@@ -117,7 +118,7 @@ fn sink() -> Result<()> {
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         let received = match state.recv(UdpSockRef::from(&socket), &mut slices, &mut metas) {
-            // A timeout also ends it: the end markers may have been lost in a full buffer.
+            // All end markers may have been lost in a full buffer, so a timeout ends the flood too.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && began.is_some() => break 'receive,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 continue;
@@ -125,7 +126,7 @@ fn sink() -> Result<()> {
             received => received?,
         };
         for meta in metas.iter().take(received) {
-            // GRO may have merged several of them.
+            // The stride, because generic receive offload (GRO) may have merged several end markers.
             if meta.stride == END.len() {
                 break 'receive;
             }
@@ -209,7 +210,7 @@ async fn pingpong(options: Pingpong) -> Result<()> {
         let (length, _) = socket.recv_from(&mut buffer).await?;
         nanos.push(u64::try_from(sent.elapsed().as_nanos()).unwrap_or(u64::MAX));
         if length != options.size {
-            bail!("an echo has the wrong length");
+            bail!("an echo has {length} bytes instead of {}", options.size);
         }
     }
     let seconds = began.elapsed().as_secs_f64();

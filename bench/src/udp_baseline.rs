@@ -1,4 +1,4 @@
-//! The UDP baseline: the performance of the system's UDP without RakNet, measured in the same session.
+//! The UDP baseline: the performance of plain UDP sockets, measured in the same session.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,22 +11,23 @@ use crate::process::{Cores, Program};
 use crate::report::{Better, Row};
 use crate::udp::DATAGRAM;
 
-/// The results of the runs, which are interleaved with those of the implementations, so that a slow phase of the
-/// machine affects all of them.
+/// The results of all runs of the baseline.
+///
+/// The runs alternate with those of the implementations, so that a change in the machine's load affects all of them.
 #[derive(Debug, Default)]
 pub(crate) struct UdpBaseline {
-    /// Full datagrams per second from one socket to another, one call each.
+    /// Datagrams of 1,400 bytes per second from one socket to another, with one datagram per call.
     floods: Vec<f64>,
-    /// Full datagrams per second with many datagrams per call.
+    /// Datagrams of 1,400 bytes per second, with many datagrams per call.
     batched: Vec<f64>,
-    /// Round trips of 64 bytes on tokio.
+    /// Round trips of 64 bytes between tokio sockets.
     round_trips: Vec<RoleReport>,
-    /// The median of a few such round trips alongside other work, in microseconds.
+    /// The median round-trip time of each short measurement between other runs, in microseconds.
     wake_ups: Vec<f64>,
 }
 
 impl UdpBaseline {
-    /// Measures once how many datagrams arrive per second, and how fast the machine wakes up a task.
+    /// Runs one flood with and one without batching, and measures how fast the machine wakes up a task.
     pub(crate) fn flood(&mut self, bench: &Bench, effort: Effort) -> Result<()> {
         let millis = if effort == Effort::Quick { "20" } else { "500" };
         let arrived =
@@ -36,7 +37,7 @@ impl UdpBaseline {
         self.wake_up(bench, effort)
     }
 
-    /// Measures round trips once.
+    /// Runs one measurement of `count` round trips.
     pub(crate) fn round_trip(&mut self, bench: &Bench, count: u32) -> Result<()> {
         let report = round_trip(bench, count)?;
         self.wake_ups.extend(report.p50_us);
@@ -44,7 +45,7 @@ impl UdpBaseline {
         Ok(())
     }
 
-    /// Measures once how fast the machine wakes up a task.
+    /// Measures how fast the machine wakes up a task, with a few round trips.
     pub(crate) fn wake_up(&mut self, bench: &Bench, effort: Effort) -> Result<()> {
         let count = if effort == Effort::Quick { 50 } else { 1_000 };
         self.wake_ups.extend(round_trip(bench, count)?.p50_us);
@@ -67,12 +68,12 @@ impl UdpBaseline {
         median(self.round_trips.iter().filter_map(|round_trip| round_trip.p99_us))
     }
 
-    /// Returns the time of a round trip, which is two wake-ups.
+    /// Returns the median round-trip time in microseconds. A round trip needs two wake-ups.
     pub(crate) fn wake_up_us(&self) -> Option<f64> {
         median(self.wake_ups.iter().copied())
     }
 
-    /// Returns the rows of the floods.
+    /// Returns one row for the floods without batching and one for those with batching.
     pub(crate) fn flood_rows(&self) -> Vec<Row> {
         let batched = median(self.batched.iter().copied());
         let rows = [("udp_flood", self.datagrams()), ("udp_flood_batched", batched)];
@@ -95,7 +96,9 @@ fn udp(arguments: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// Measures the rate at which a flood arrives in datagrams per second; `options` are those of the role.
+/// Runs a flood and returns the number of datagrams that arrive per second.
+///
+/// `options` are additional arguments for the program in the role [`Flood`](crate::udp::Flood).
 pub(crate) fn flood(cores: Cores, limit: Duration, options: &[&str]) -> Result<f64> {
     let sink = Program::start(udp(&["sink"])?, cores.receiver, limit)?;
     let address = format!("127.0.0.1:{}", sink.port()?);

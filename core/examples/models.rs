@@ -1,9 +1,13 @@
-//! Runs the models over the corpora of the fuzz targets and over seeded input, until a model's guarantee is violated.
+//! Runs the models with the corpora of the fuzz targets and with pseudorandom inputs, until a guarantee is violated.
 //!
-//! `cargo xtask mutants` expects a violation for every mutant. Usage: `models CORPORA`; CORPORA contains a folder for
-//! each target.
+//! `cargo xtask mutants` expects a violation for every mutant. Usage: `models CORPORA`. The folder CORPORA contains a
+//! folder for each target.
 //!
-//! Exit status: 0 if all guarantees hold, 1 with a line that names the violated one, 2 if nothing could be run.
+//! Exit status:
+//!
+//! - 0 if all guarantees hold
+//! - 1, with one line, if a guarantee is violated
+//! - 2 if the corpora cannot be read
 
 #[path = "../tests/model/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "this program uses a part")]
@@ -24,7 +28,7 @@ use model::{Broken, Kept, game, secure, wire, world};
 
 /// The number of seeds for each protocol.
 const SEEDS: u64 = 12_000;
-/// The number of seeds for whole secure peers, which take longer.
+/// The number of seeds for whole secure peers, whose runs take longer.
 const SEEDS_OF_PEERS: u64 = 40;
 /// The input length for each seed of the Game Protocol in bytes.
 const GAME_INPUT: usize = 400;
@@ -37,7 +41,7 @@ const NOTHING_RUN: u8 = 2;
 
 type Check = fn(&[u8]) -> Kept;
 
-/// The fuzz targets with corpora for the models.
+/// The fuzz targets whose corpora are inputs of the models.
 const TARGETS: [(&str, Check); 5] = [
     ("datagram", wire::datagram),
     ("offline", offline),

@@ -1,5 +1,6 @@
-//! Runs seeded connections over bad networks. The first argument is the number of runs: `cargo xtask soak --runs
-//! 10000`.
+//! Runs seeded connections over bad networks, for `cargo xtask soak`.
+//!
+//! The first argument is the number of runs; the default is 10,000.
 
 #[path = "../tests/model/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "this program uses a part")]

@@ -1,6 +1,7 @@
 //! An echo server on a plain `std::net::UdpSocket`: a minimal driver without an async runtime.
 //!
-//! `cargo run -p rakwire --example udp_echo` listens on port 19132. Any RakNet client may connect.
+//! `cargo run -p rakwire --example udp_echo` listens on UDP port 19132 of the loopback address. Any RakNet client may
+//! connect.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant as SystemInstant};

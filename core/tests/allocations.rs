@@ -54,16 +54,16 @@ fn a07_a_million_unknown_addresses_take_no_memory() {
     let split = Some(Split { count: u32::MAX, id: 1, index: 7 });
     let floods = [
         ("request 1", written(&Offline::Request1 { protocol: 6, mtu: 576 })),
-        ("a version that does not exist", written(&Offline::Request1 { protocol: 99, mtu: 576 })),
+        ("an unknown version", written(&Offline::Request1 { protocol: 99, mtu: 576 })),
         ("a guessed cookie", request_2(ClientSecurity::Cookie(7), 5)),
         ("no cookie", request_2(ClientSecurity::None, 5)),
         ("a ping", written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) })),
         ("a ping without a GUID", written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: None })),
         (
-            "a part of four thousand million",
+            "a part of 4,294,967,295",
             data(1, CapsuleHeader { split, ..capsule(Reliability::Reliable, 1, 0) }, b"x"),
         ),
-        ("nonsense", vec![0x33; 40]),
+        ("malformed bytes", vec![0x33; 40]),
     ];
     let mut server = peer(server_config());
     wait_for_silence();
@@ -72,11 +72,11 @@ fn a07_a_million_unknown_addresses_take_no_memory() {
         let (bytes_in, out) = flood(&mut server, datagram);
         let change = region.change();
         assert_eq!((change.allocations, change.reallocations), (0, 0), "{name}");
-        assert!(out <= bytes_in, "{name}: {out} bytes for {bytes_in}");
+        assert!(out <= bytes_in, "{name}: {out} bytes sent for {bytes_in} received");
         assert_eq!(server.connections().count(), 0, "{name}");
         assert_eq!(server.blocks_available(), server.blocks(), "{name}");
     }
     let region = Region::new(ALLOCATOR);
     drop(black_box(Box::new(7)));
-    assert_eq!(region.change().allocations, 1, "the allocator counts");
+    assert_eq!(region.change().allocations, 1, "the allocator must count this allocation");
 }

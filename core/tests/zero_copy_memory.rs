@@ -1,6 +1,6 @@
 //! The memory of large messages that are reassembled in vectors.
 //!
-//! For any lengths and order of its parts, a message takes no more memory than the blocks charged for it.
+//! For any length and order of its parts, a message takes no more memory than the blocks charged for it.
 
 #[path = "it/support/allocator.rs"]
 mod allocator;
@@ -24,18 +24,18 @@ use stats_alloc::Region;
 
 const COUNT: u32 = 500;
 const BLOCK: usize = 512;
-/// A datagram and message number above those of the client's handshake.
+/// A number that is greater than all datagram and message numbers of the client's handshake.
 const NEXT: u32 = 20;
-/// Bytes beside the message: the list of vectors.
+/// An allowance for memory besides the message, such as the list of vectors.
 const BESIDE: usize = 1 << 10;
 
-/// A message, and how its parts arrive.
+/// A message of [`COUNT`] parts, and the order in which they arrive.
 struct Case {
     name: &'static str,
     mtu: u16,
-    /// The length of the first part, and that of the others.
+    /// The length of the first part, and the length of each other part.
     lengths: [usize; 2],
-    /// The order in which the parts arrive.
+    /// Returns the index of the part that arrives at a position.
     order: fn(u32) -> u32,
 }
 
@@ -87,7 +87,8 @@ fn connected(mtu: u16) -> (Net, ConnectionId) {
     net.pair.b.set_zero_copy_threshold(2_000);
     let (_, server) = net.connect();
     net.run_for(Duration::from_millis(100));
-    // The tables of a peer grow with the blocks in use, so they reach their full size before anything is counted.
+    // The tables of a peer grow with the blocks in use. A first message makes them reach their full size before the
+    // measurement.
     for index in 0..COUNT {
         arrive(&mut net, &CASES[0].datagram(index, COUNT - 1 - index));
     }
@@ -97,7 +98,7 @@ fn connected(mtu: u16) -> (Net, ConnectionId) {
     (net, server)
 }
 
-/// Returns the bytes that were allocated and not freed.
+/// Returns the number of bytes that were allocated and not freed.
 fn held(region: &Region<'_, System>) -> usize {
     let change = region.change();
     change.bytes_allocated.saturating_sub(change.bytes_deallocated)
@@ -118,14 +119,22 @@ fn check(case: &Case) {
     for (arrived, datagram) in (1..).zip(&datagrams) {
         arrive(&mut net, datagram);
         let most = case.charged(arrived) + BESIDE;
-        assert!(held(&region) <= most, "{name}: {} bytes of {most} after {arrived} parts", held(&region));
+        assert!(
+            held(&region) <= most,
+            "{name}: {} bytes held, at most {most} allowed after {arrived} parts",
+            held(&region)
+        );
     }
     let is_message = matches!(net.pair.b.poll_event(), Some(Event::Message { .. }));
     assert!(is_message, "{name}");
     let taken = net.pair.b.take_event_data();
     assert!(taken == message, "{name}");
     let most = case.kept().min(message.len() + message.len() / 8);
-    assert!(taken.capacity() <= most, "{name}: {} bytes of {most}", taken.capacity());
+    assert!(
+        taken.capacity() <= most,
+        "{name}: a capacity of {} bytes, at most {most} allowed",
+        taken.capacity()
+    );
     assert_all_is_given_back(&mut net, server, name);
 }
 
@@ -136,13 +145,18 @@ fn check_end(case: &Case) {
     let region = Region::new(ALLOCATOR);
     for (number, index) in (0..COUNT / 2).chain(COUNT / 2 + 1..COUNT).enumerate() {
         arrive(&mut net, &case.datagram(COUNT + 2 * number as u32, index));
-        // An earlier message changes nothing, wherever it is stored.
+        // A duplicate part has no effect, wherever the part is stored.
         arrive(&mut net, &case.datagram(COUNT + 2 * number as u32 + 1, index));
     }
     let duplicates = net.pair.b.stats().dropped(DropReason::DuplicateMessage) - before;
     assert_eq!(duplicates, u64::from(COUNT - 1), "{}", case.name);
     assert_all_is_given_back(&mut net, server, case.name);
-    assert!(held(&region) < BESIDE, "{}: {} bytes", case.name, held(&region));
+    assert!(
+        held(&region) < BESIDE,
+        "{}: {} bytes held after the connection has closed",
+        case.name,
+        held(&region)
+    );
 }
 
 fn assert_all_is_given_back(net: &mut Net, server: ConnectionId, name: &str) {

@@ -1,4 +1,4 @@
-//! Clients that request admission by the relay, with tokens and without, in any order and at any time.
+//! Fuzzes the relay's admission of clients with and without tokens, in any order and at any time.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! Datagrams of both ends through a relay that knows the target's protocol.
+//! Fuzzes a flow of a relay that knows the target's protocol with arbitrary datagrams from client and server.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! Datagrams from anyone to the data channels of the relay.
+//! Fuzzes the data channel port of the relay with datagrams from arbitrary sources.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! Datagrams of a connection: reading and writing them gives the same bytes.
+//! Fuzzes datagrams of a connection: decoding and encoding them must give the same bytes.
 #![no_main]
 
 use rakwire_fuzz::targets;

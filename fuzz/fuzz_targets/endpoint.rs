@@ -1,4 +1,4 @@
-//! All operations on two peers and on the path between them, checked against their guarantees.
+//! Fuzzes two peers and the path between them with arbitrary operations, and checks the guarantees of the protocol.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! Datagrams from anyone to a front of the relay, and from its server.
+//! Fuzzes a front of the relay with datagrams from arbitrary sources and from the server.
 #![no_main]
 
 use rakwire_fuzz::targets;

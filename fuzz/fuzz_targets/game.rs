@@ -1,4 +1,4 @@
-//! All operations on two peers of the Game Protocol and on the path between them, checked against their guarantees.
+//! Fuzzes two peers of the Game Protocol and the path between them with arbitrary operations and checks the guarantees.
 #![no_main]
 
 use rakwire_fuzz::targets;

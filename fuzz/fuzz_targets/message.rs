@@ -1,4 +1,4 @@
-//! Each message of the game: unpacking and packing it gives the same bytes.
+//! Fuzzes messages of the game: unpacking and packing them must give the same bytes.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! Messages outside connections, and RakNet's own messages inside them: reading and writing them gives the same bytes.
+//! Fuzzes offline messages and RakNet's own messages in connections: decoding and encoding must give the same bytes.
 #![no_main]
 
 use rakwire_fuzz::targets;

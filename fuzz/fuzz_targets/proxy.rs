@@ -1,4 +1,4 @@
-//! The PROXY protocol at the beginning of a connection to the relay.
+//! Fuzzes the PROXY protocol header at the start of a connection to the relay.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! Packed values of every type: unpacking and packing them gives the same bytes.
+//! Fuzzes Rabbit values of every type: unpacking and packing them must give the same bytes.
 #![no_main]
 
 use rakwire_fuzz::targets;

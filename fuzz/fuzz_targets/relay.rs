@@ -1,4 +1,4 @@
-//! All operations on the flows of the relay, checked against their guarantees.
+//! Fuzzes the flows of the relay with arbitrary operations, and checks the guarantees.
 #![no_main]
 
 use rakwire_fuzz::targets;

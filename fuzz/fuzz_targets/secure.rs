@@ -1,4 +1,4 @@
-//! A secure connection: the fields of its handshake, its datagrams and tokens, intact and modified.
+//! Fuzzes a secure connection with unchanged and modified handshake fields, datagrams and tokens.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! A game of two players, one of which sends anything: the other one keeps playing.
+//! Fuzzes a game with two players, one of which sends arbitrary messages. The other one must be able to continue.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,5 +1,7 @@
-//! Fuzzes admission: arbitrary requests at arbitrary times, with valid, foreign and modified tokens, from
-//! addresses that are banned, share a network, or come from a proxy.
+//! Fuzzes the relay's admission with arbitrary requests at arbitrary times.
+//!
+//! Their tokens are valid, modified or of an unknown issuer. Their addresses are banned, share a network, or belong to
+//! the clients of a trusted proxy.
 
 mod clients;
 mod issuer;
@@ -26,11 +28,11 @@ use crate::config::{AddressLimits, Config, ForwardedHeader};
 use crate::steps::{Step, steps};
 use crate::time::Now;
 
-/// The maximum number of used tokens that are remembered.
+/// The maximum number of used tokens that the relay remembers.
 const USED_MAX: usize = 3;
-/// The wall-clock time at the start, in seconds since the Unix epoch.
+/// The wall-clock time at the start of each input, in seconds since the Unix epoch.
 const START: u64 = 1_700_000_000;
-/// The burst of new clients per address. One more per second is allowed.
+/// The number of new clients per address that may arrive at once. One more per second is allowed.
 const BURST: u32 = 8;
 /// The message to an address that exceeds its rate.
 const TOO_FAST: &str = "too many new clients from your address or network";
@@ -41,13 +43,13 @@ fn here(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("admission").join(file)
 }
 
-/// The configuration, chosen by the input.
+/// The settings of the relay that the input chooses.
 #[derive(Clone, Copy)]
 struct Rules {
     single_use: bool,
     header: ForwardedHeader,
     max_clients: usize,
-    /// True if each issuer is trusted. If none is, clients need no token.
+    /// Whether the relay trusts each of the two issuers. If it trusts none, clients need no token.
     trusted: [bool; 2],
 }
 
@@ -69,12 +71,12 @@ impl Rules {
     fn config(self) -> Config {
         let mut config = Config::new(([127, 0, 0, 1], 0).into());
         for target in ["game=127.0.0.1:1", "other=127.0.0.1:2"] {
-            config = config.with_target(target.parse().expect("a target"));
+            config = config.with_target(target.parse().expect("a valid target"));
         }
         config.admission.bans = Some(here("bans"));
         config.admission.forwarded_header = self.header;
         config.admission.trusted_proxies = vec![IpAddr::from(PROXY).into()];
-        config.admission.allow_origins = vec!["https://game.example".parse().expect("an origin")];
+        config.admission.allow_origins = vec!["https://game.example".parse().expect("a valid origin")];
         let files = ["secret.key", "issuer.pub"].into_iter().zip(self.trusted);
         config.tokens.keys = files.filter(|(_, trusted)| *trusted).map(|(file, _)| here(file)).collect();
         config.tokens.single_use = self.single_use;
@@ -91,7 +93,7 @@ impl Rules {
     }
 }
 
-/// Returns the targets of a configuration, without DNS.
+/// Returns the targets of a configuration with addresses that need no DNS.
 fn targets(config: &Config) -> Targets {
     let mut targets = Targets::default();
     for (number, (name, settings)) in (1..).zip(&config.targets) {
@@ -101,17 +103,17 @@ fn targets(config: &Config) -> Targets {
     targets
 }
 
-/// Returns the issuers, which all inputs share because reading their keys is slow.
+/// Returns the issuers. All inputs share them, because parsing their keys is slow.
 fn issuers() -> &'static Issuers {
     static ISSUERS: OnceLock<Issuers> = OnceLock::new();
     ISSUERS.get_or_init(Issuers::new)
 }
 
-/// The kinds of arrivals, each with its own rate per address.
+/// The kinds of arrivals. The relay limits the rate of each kind per address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Arrival {
     Client,
-    /// A request of a client that may open several connections.
+    /// A request whose client may open several connections.
     Deferred,
     Connection,
 }
@@ -121,7 +123,7 @@ impl Arrival {
         if request.is_deferred { Self::Deferred } else { Self::Client }
     }
 
-    /// Returns the factor by which its client limits are multiplied.
+    /// Returns the factor by which the limits for clients are multiplied for this kind.
     const fn factor(self) -> u32 {
         match self {
             Self::Client => 1,
@@ -142,7 +144,7 @@ struct World {
     now: Now,
     start: Instant,
     issued: Vec<Issued>,
-    /// The time until which a used token id must not admit again.
+    /// The time until which each used token id must not admit another client.
     lives: HashMap<String, Instant>,
     clients: Vec<Connected>,
     connections: Vec<(Share, IpAddr)>,
@@ -154,7 +156,7 @@ impl World {
     fn new(options: u8) -> Self {
         let rules = Rules::new(options);
         let config = rules.config();
-        let admission = Admission::new(&config, targets(&config)).expect("a configuration");
+        let admission = Admission::new(&config, targets(&config)).expect("a valid configuration");
         let start = Instant::now();
         Self {
             admission: admission.with_used_tokens_max(USED_MAX),
@@ -183,18 +185,18 @@ impl World {
         }
     }
 
-    /// Changes the configuration. Connected clients stay.
+    /// Reloads the configuration with other settings. Connected clients stay connected.
     fn reload(&mut self, step: &Step<'_>) {
         self.rules = Rules::new(step.bytes.first().copied().unwrap_or_default());
         let config = self.rules.config();
-        self.admission.reload(&config, targets(&config)).expect("a configuration");
+        self.admission.reload(&config, targets(&config)).expect("a valid configuration");
     }
 
     fn issue(&mut self, step: &Step<'_>) {
         self.issued.push(issuers().issue(self.now.unix_seconds(), step.bytes));
     }
 
-    /// Sends a client's request with its token, unchanged or modified.
+    /// Handles the request of a client with its token, unchanged or modified.
     fn request(&mut self, step: &Step<'_>) {
         let [from, token, change, at, ..] = step.bytes else { return };
         let client = SocketAddr::new(address(*from), 5);
@@ -211,7 +213,10 @@ impl World {
             headers.insert(SEC_WEBSOCKET_PROTOCOL, value);
         }
         let request = Request::from_http(client, &headers, &query);
-        assert!(text.is_empty() || !format!("{request:?}").contains(&text), "a token is shown");
+        assert!(
+            text.is_empty() || !format!("{request:?}").contains(&text),
+            "the debug output of a request shows its token"
+        );
         let token = issued.filter(|_| !is_changed);
         if step.flags & 64 != 0 {
             self.look(&request, token.as_ref());
@@ -220,7 +225,7 @@ impl World {
         }
     }
 
-    /// Sends a request of arbitrary bytes.
+    /// Handles a request with an arbitrary query and arbitrary headers.
     fn nonsense(&mut self, step: &Step<'_>) {
         let (query, protocols) = step.bytes.split_at(step.bytes.len() / 2);
         let mut headers = HeaderMap::new();
@@ -239,7 +244,7 @@ impl World {
         self.come(&request, &target, None, is_page);
     }
 
-    /// Requests a slot for a client, possibly from an allowed page.
+    /// Requests a slot for a client, and checks the result. `is_page` is true if the origin of the page is allowed.
     fn come(&mut self, request: &Request, target: &str, token: Option<&Issued>, is_page: bool) {
         let ip = request.client.ip().to_canonical();
         match self.attempt(request) {
@@ -247,7 +252,9 @@ impl World {
             Err(Refusal::Forbidden(Forbidden::Banned)) => {
                 assert!(clients::is_banned(ip), "{ip} is not banned");
             }
-            Err(Refusal::Forbidden(Forbidden::Origin)) => assert!(!is_page, "the page may connect"),
+            Err(Refusal::Forbidden(Forbidden::Origin)) => {
+                assert!(!is_page, "a page with an allowed origin was refused for its origin")
+            }
             Err(Refusal::Close(CloseReason::AddressLimit(text))) => {
                 let shares = Shares::of(self.clients.iter().map(|client| client.ip));
                 self.check_limit(Arrival::of(request), text, ip, shares.are_taken(ip, 1));
@@ -256,17 +263,24 @@ impl World {
         }
     }
 
-    /// Checks the admission of a client that does not take its slot. The state must not change.
+    /// Checks a request without taking a slot. The state of the admission must not change.
     fn look(&mut self, request: &Request, token: Option<&Issued>) {
         let before = self.admission.usage();
         let Some(permission) = self.permission(request) else { return };
         if self.admission.candidate(self.now, &permission).is_ok() {
-            assert!(token.is_some() || !self.rules.needs_token(), "a candidate without a token");
+            assert!(
+                token.is_some() || !self.rules.needs_token(),
+                "a request without a token became a candidate, although tokens are required"
+            );
         }
         let after = self.admission.usage();
-        assert_eq!((after.slots, after.networks), (before.slots, before.networks));
-        // Only expired tokens may be forgotten.
-        assert!(after.tokens <= before.tokens, "a token is used up");
+        assert_eq!(
+            (after.slots, after.networks),
+            (before.slots, before.networks),
+            "a check without admission took a slot"
+        );
+        // The check may remove expired tokens from the used ones, and must not add any.
+        assert!(after.tokens <= before.tokens, "a check without admission used up a token");
     }
 
     fn permission(&mut self, request: &Request) -> Option<Permission> {
@@ -275,7 +289,7 @@ impl World {
 
     fn checked(&mut self, request: &Request) -> Result<Permission, Refusal> {
         let checked = self.admission.check(self.now, request);
-        // A request that is refused because of its target has passed the rate limit.
+        // The relay applies the rate limit before it checks the target.
         if let Ok(_) | Err(Refusal::Close(CloseReason::MissingTarget | CloseReason::UnknownTarget { .. })) =
             &checked
         {
@@ -290,7 +304,7 @@ impl World {
         candidate.take_slot().map_err(|candidate| candidate.excess().into())
     }
 
-    /// Checks that no address exceeds its rate.
+    /// Counts an arrival, and checks that its address does not exceed its rate.
     fn count(&mut self, arrival: Arrival, ip: IpAddr) {
         let ip = ip.to_canonical();
         if clients::is_exempt(ip) {
@@ -300,26 +314,37 @@ impl World {
         *passed += 1;
         let seconds = self.now.at.duration_since(self.start).as_secs() + 1;
         let allowed = u64::from(arrival.factor()) * (u64::from(BURST) + seconds);
-        assert!(u64::from(*passed) <= allowed, "{passed} arrivals of {ip} have passed in place of {allowed}");
+        assert!(
+            u64::from(*passed) <= allowed,
+            "{passed} arrivals of {ip} passed the rate limit, which allows {allowed}"
+        );
     }
 
-    /// Checks that a refused address has actually reached its limit.
+    /// Checks that an address which was refused for a limit has reached this limit.
     fn check_limit(&self, arrival: Arrival, text: &str, ip: IpAddr, are_shares_taken: bool) {
-        assert!(!clients::is_exempt(ip), "{ip} has no limits");
+        assert!(!clients::is_exempt(ip), "{ip} is exempt from limits, and was refused for one");
         if text == TOO_FAST {
             let passed = self.passed.get(&(arrival, clients::host(ip))).copied().unwrap_or_default();
-            assert!(passed >= arrival.factor() * BURST, "{ip} is refused behind {passed} others");
+            assert!(
+                passed >= arrival.factor() * BURST,
+                "{ip} was refused for its rate after only {passed} arrivals"
+            );
         } else {
-            assert!(are_shares_taken, "{ip} has less than its share: {text}");
+            assert!(are_shares_taken, "{ip} was refused below its limit: {text}");
         }
     }
 
     fn on_admitted(&mut self, grant: Grant, ip: IpAddr, target: &str, token: Option<&Issued>) {
-        assert!(!clients::is_banned(ip), "{ip} is banned");
-        assert_eq!(grant.target.name.as_str(), target);
+        assert!(!clients::is_banned(ip), "{ip} was admitted, and it is banned");
+        assert_eq!(grant.target.name.as_str(), target, "the client was admitted to another target");
         if self.rules.needs_token() {
-            let token = token.expect("a client without a valid token is admitted");
-            assert_eq!(self.refusal(token, target, ip), None, "{:?}", token.claims);
+            let token = token.expect("a client was admitted without a valid token");
+            assert_eq!(
+                self.refusal(token, target, ip),
+                None,
+                "a token admitted that should not: {:?}",
+                token.claims
+            );
             assert_eq!(grant.token.as_ref(), Some(&token.claims.jti));
             if self.rules.single_use {
                 self.use_up(token);
@@ -328,37 +353,54 @@ impl World {
             assert_eq!(grant.token, None);
         }
         self.clients.push(Connected { _grant: grant, ip });
-        assert!(self.clients.len() <= self.rules.max_clients, "more clients than slots");
+        assert!(
+            self.clients.len() <= self.rules.max_clients,
+            "more clients were admitted than there are slots"
+        );
         Shares::of(self.clients.iter().map(|client| client.ip)).check(ip, 1);
     }
 
-    /// Checks that a token is used only once in its lifetime by the monotonic clock.
+    /// Checks that a token admits only one client within its lifetime, measured by the monotonic clock.
     fn use_up(&mut self, token: &Issued) {
         let until = UNIX_EPOCH + Duration::from_secs(token.claims.exp) + reference::LEEWAY;
         let life = until.duration_since(self.now.wall).unwrap_or_default().min(LIFE_MAX);
         let before = self.lives.insert(token.claims.jti.clone(), self.now.at + life);
-        assert!(before.is_none_or(|end| end <= self.now.at), "'{}' is used twice", token.claims.jti);
+        assert!(
+            before.is_none_or(|end| end <= self.now.at),
+            "the token '{}' admitted twice",
+            token.claims.jti
+        );
     }
 
-    /// Checks that the reason sent to a page is justified.
+    /// Checks that the reason for a refusal is true.
     fn on_closed(&self, reason: &CloseReason, ip: IpAddr, target: &str, token: Option<&Issued>) {
         match reason {
             CloseReason::TokenRefused(text) => {
-                assert!(self.rules.needs_token(), "no token is needed");
+                assert!(self.rules.needs_token(), "a token was refused, although no token is required");
                 self.check_reason(text, ip, target, token);
             }
             CloseReason::TooManyClients { .. } => {
-                assert!(self.clients.len() >= self.rules.max_clients, "there is a slot");
+                assert!(
+                    self.clients.len() >= self.rules.max_clients,
+                    "a client was refused although a slot is free"
+                );
             }
-            CloseReason::MissingTarget => assert_eq!(target, "", "there is a target"),
+            CloseReason::MissingTarget => {
+                assert_eq!(target, "", "a request with a target was refused as if it had none")
+            }
             CloseReason::UnknownTarget { .. } => {
-                assert!(!["", "game", "other"].contains(&target), "{target} is a target");
+                assert!(
+                    !["", "game", "other"].contains(&target),
+                    "the configured target {target} was refused as unknown"
+                );
             }
             CloseReason::AddressLimit(_)
             | CloseReason::Forbidden(_)
             | CloseReason::NoSocket
             | CloseReason::Flow(_)
-            | CloseReason::Resumed => panic!("no reason of an admission: {reason:?}"),
+            | CloseReason::Resumed => {
+                panic!("admission must not refuse a request for this reason: {reason:?}")
+            }
         }
     }
 
@@ -366,51 +408,54 @@ impl World {
         let refusal = token.map(|token| self.refusal(token, target, ip));
         match text {
             "the token has been used" => {
-                let token = token.expect("a token that was never issued counts as used");
-                assert!(self.lives.contains_key(&token.claims.jti), "it has not been used");
+                let token = token.expect("a token that was never issued was refused as used");
+                assert!(self.lives.contains_key(&token.claims.jti), "an unused token was refused as used");
             }
             "too many tokens are in use; try again later" => {
-                assert!(self.lives.len() >= USED_MAX, "there are {} tokens", self.lives.len());
+                assert!(self.lives.len() >= USED_MAX, "only {} tokens are in use", self.lives.len());
             }
-            _ => assert_ne!(refusal, Some(None), "a good token is refused: {text}"),
+            _ => assert_ne!(refusal, Some(None), "a valid token was refused: {text}"),
         }
     }
 
-    /// Returns the reason why an issued token does not admit, except earlier use.
+    /// Returns the reason why an issued token does not admit a client. Ignores earlier use of the token.
     fn refusal(&self, token: &Issued, target: &str, ip: IpAddr) -> Option<Refused> {
         let is_trusted = self.rules.trusted.get(token.issuer).is_some_and(|trusted| *trusted);
         reference::refusal(&token.claims, is_trusted, target, ip, self.now.unix_seconds())
     }
 
-    /// Opens a connection from a proxy that reports its client, or from the client itself.
+    /// Opens a connection of a client, either directly or through a proxy that reports the client's address.
     fn connect(&mut self, step: &Step<'_>) {
         let named = ProxyHeader::read(step.bytes).ok().flatten().and_then(|header| header.client);
         let ip = named.map_or_else(|| address(step.flags >> 3), |client| client.ip()).to_canonical();
         match self.admission.admit_connection(self.now, ip) {
             Ok(Some(share)) => {
-                assert!(!clients::is_banned(ip) && ip != IpAddr::from(PROXY), "{ip}");
+                assert!(
+                    !clients::is_banned(ip) && ip != IpAddr::from(PROXY),
+                    "{ip} was admitted as a client, and it is banned or the proxy"
+                );
                 self.count(Arrival::Connection, ip);
                 self.connections.push((share, ip));
                 Shares::of(self.connections.iter().map(|(_, ip)| *ip)).check(ip, 4);
             }
-            Ok(None) => assert_eq!(ip, IpAddr::from(PROXY)),
+            Ok(None) => assert_eq!(ip, IpAddr::from(PROXY), "only the proxy takes no slot"),
             Err(Refusal::Forbidden(Forbidden::Banned)) => {
                 assert!(clients::is_banned(ip), "{ip} is not banned");
             }
             Err(Refusal::Close(CloseReason::AddressLimit(text))) => {
-                assert!(!clients::is_banned(ip), "{ip} is banned");
+                assert!(!clients::is_banned(ip), "{ip} is banned, and was refused for a limit");
                 let are_taken = Shares::of(self.connections.iter().map(|(_, ip)| *ip)).are_taken(ip, 4);
                 if text != TOO_FAST {
                     self.count(Arrival::Connection, ip);
                 }
                 self.check_limit(Arrival::Connection, text, ip, are_taken);
             }
-            Err(refusal) => panic!("no reason of a connection: {refusal:?}"),
+            Err(refusal) => panic!("admission must not refuse a connection for this reason: {refusal:?}"),
         }
     }
 
-    /// Checks that headers before the proxy's own line have no effect, and that lines from other addresses
-    /// are ignored.
+    /// Checks two properties of forwarding headers: the entries before that of the trusted proxy have no effect, and
+    /// headers from other addresses are ignored.
     fn forward(&self, step: &Step<'_>) {
         let (evil, honest) = step.bytes.split_at(step.bytes.len() / 2);
         let name = match self.rules.header {
@@ -431,17 +476,20 @@ impl World {
             let found = client(PROXY.into(), &lines);
             assert!(
                 !is_known || found.is_none_or(|found| found == expected),
-                "{found:?} in place of {expected}"
+                "an entry before that of the proxy changed the client from {expected} to {found:?}"
             );
             let peer = address(step.flags >> 3);
             if !self.admission.is_trusted_proxy(peer) {
                 let found = client(peer, &lines);
-                assert!(found.is_none_or(|found| found.ip() == peer.to_canonical()), "{found:?} of {peer}");
+                assert!(
+                    found.is_none_or(|found| found.ip() == peer.to_canonical()),
+                    "the header of {peer}, which is no proxy, changed the client to {found:?}"
+                );
             }
         }
     }
 
-    /// Disconnects a client, or closes a connection.
+    /// Disconnects a client or closes a connection, and so frees its slot.
     fn leave(&mut self, step: &Step<'_>) {
         let Some(&which) = step.bytes.first() else { return };
         if step.flags & 8 == 0 && !self.clients.is_empty() {
@@ -451,7 +499,7 @@ impl World {
         }
     }
 
-    /// Checks that the counters match the connected clients.
+    /// Checks that the usage which the admission reports matches the connected clients.
     fn check(&self) {
         let usage = self.admission.usage();
         assert_eq!(usage.slots, [self.clients.len(), self.connections.len()]);
@@ -462,8 +510,12 @@ impl World {
     }
 }
 
-/// Checks that no client is admitted without permission, no token admits twice, every refusal is justified,
-/// and disconnected clients leave no state.
+/// Checks the guarantees of admission.
+///
+/// - No client is admitted without permission.
+/// - No single-use token admits two clients.
+/// - Every refusal has a true reason.
+/// - Disconnected clients leave no state.
 pub fn requests(input: &[u8]) {
     let Some((&options, rest)) = input.split_first() else { return };
     let mut world = World::new(options);

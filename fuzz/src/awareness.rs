@@ -1,4 +1,4 @@
-//! Fuzzes a relay flow with arbitrary datagrams from client and server.
+//! Fuzzes the relay's inspection of a flow with arbitrary datagrams from client and server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,23 +6,27 @@ use std::time::{Duration, Instant};
 use crate::protocol::{Change, FlowInspector, Handshake, PongCache, ProtocolKind, Verdict};
 use crate::steps::steps;
 
-/// The maximum length of a pong: its fixed part and the longest data, in bytes.
+/// The maximum length of a pong in bytes: the fixed fields and the longest data.
 const LONGEST_PONG: usize = 33 + 399;
 /// The length to which a datagram is padded if the input requests it.
 const PADDED: usize = 1_472;
-/// The maximum length of a handshake datagram that is forwarded.
+/// The maximum length of a forwarded handshake datagram in bytes.
 const PAYLOAD_MAX: u16 = 1_000;
 
-/// Returns the forwarded part of a datagram, after checking that nothing was added.
+/// Returns the datagram as forwarded. Checks that it did not grow and that at most two bytes were changed.
 fn passed(change: Change, datagram: &[u8]) -> Vec<u8> {
     let mut copy = datagram.to_vec();
     let passed = change.apply(&mut copy).to_vec();
     let differing = passed.iter().zip(datagram).filter(|(new, old)| new != old).count();
-    assert!(passed.len() <= datagram.len() && differing <= 2, "{change:?} of {datagram:02x?}");
+    assert!(
+        passed.len() <= datagram.len() && differing <= 2,
+        "a datagram grew or changed in over two bytes: {change:?} of {datagram:02x?}"
+    );
     passed
 }
 
-/// Checks that the server receives at most the budget before it answers, and that every answer is a pong.
+/// Checks that at most the budget reaches the server before it answers, and that the relay itself answers only with
+/// pongs.
 pub fn flow(input: &[u8]) {
     let Some((first, input)) = input.split_first() else { return };
     let kind = ProtocolKind::ALL[usize::from(*first) % ProtocolKind::ALL.len()];
@@ -54,10 +58,12 @@ pub fn flow(input: &[u8]) {
                 }
             }
             Verdict::Answer(pong) => assert!(pong.len() <= LONGEST_PONG && pong.first() == Some(&0x1C)),
-            Verdict::Drop(_) => assert!(!was_open, "an open flow dropped {datagram:02x?}"),
+            Verdict::Drop(_) => {
+                assert!(!was_open, "an open flow dropped the client's datagram {datagram:02x?}")
+            }
         }
     }
-    // The budget is replenished within eight seconds.
-    assert!(datagrams <= 4 + seconds / 2 + 1, "{datagrams} datagrams in {seconds} s");
-    assert!(bytes <= 4_000 + 500 * seconds, "{bytes} bytes in {seconds} s");
+    // The budget of 4 datagrams and 4,000 bytes is replenished within eight seconds.
+    assert!(datagrams <= 4 + seconds / 2 + 1, "{datagrams} datagrams reached the server in {seconds} s");
+    assert!(bytes <= 4_000 + 500 * seconds, "{bytes} bytes reached the server in {seconds} s");
 }

@@ -12,24 +12,26 @@ use sha1::Sha1;
 use crate::steps::steps;
 use crate::webrtc::{DatagramEvent, DatagramKind, Endpoint, Fingerprint, WebRtcCounters, WebRtcDropReason};
 
-/// The STUN attribute types of MESSAGE-INTEGRITY and FINGERPRINT, and the length of both attributes in bytes.
+/// The type of the STUN attribute MESSAGE-INTEGRITY (RFC 8489 section 14.5).
 const INTEGRITY: u16 = 0x0008;
+/// The type of the STUN attribute FINGERPRINT (RFC 8489 section 14.7).
 const FINGERPRINT: u16 = 0x8028;
+/// The total length of both attributes in bytes.
 const TAIL: usize = 24 + 8;
 
-/// The USERNAME attribute of a check, in which the page includes its own password.
+/// The USERNAME attribute of a connectivity check. The page includes its own password in it.
 const NAMES: &[u8; 36] = b"\0\x06\0\x20rakwire/p4ssw0rdOfThePage/0123:a";
 
 /// The time for which a source stays validated after it has answered.
 const VALIDATED: Duration = Duration::from_secs(10);
 
-/// Builds a connectivity check with these attributes and valid checksums. `password` signs it.
+/// Builds a connectivity check with these attributes, signed with `password`, with a valid fingerprint.
 fn check(attributes: &[u8], password: &str) -> Vec<u8> {
     let attributes = [NAMES, attributes].concat();
     let length = |more: usize| u16::try_from(attributes.len() + more).expect("a step is short").to_be_bytes();
     let mut message =
         [&[0, 1][..], &length(24), &0x2112_a442_u32.to_be_bytes(), &[7; 12], &attributes].concat();
-    let mut mac = Hmac::<Sha1>::new_from_slice(password.as_bytes()).expect("any length will do");
+    let mut mac = Hmac::<Sha1>::new_from_slice(password.as_bytes()).expect("HMAC accepts keys of any length");
     mac.update(&message);
     let sum = mac.finalize().into_bytes();
     message.extend(INTEGRITY.to_be_bytes().into_iter().chain([0, 20]).chain(sum));
@@ -43,24 +45,25 @@ fn source(flags: u8) -> SocketAddr {
     ([198, 51, 100, flags & 1], 1_000 + u16::from((flags >> 1) & 1)).into()
 }
 
-/// Builds a page's answer to a check of the relay.
+/// Builds the page's answer to a connectivity check of the relay.
 fn answer_to(challenge: &[u8]) -> Vec<u8> {
     [&[1, 1, 0, 0][..], challenge.get(4..20).expect("a header")].concat()
 }
 
 /// Checks the guarantees of the endpoint.
 ///
-/// - Only a source with the password is answered, with at most twice the bytes that it sent.
-/// - Only a source that has answered a check starts a session, or reaches one at another port of its address.
-/// - Every datagram is counted.
+/// - The relay answers only checks with the password, with at most twice the received bytes.
+/// - Only a source that has answered a check of the relay can start a session, or move one from another port of its
+///   address.
+/// - Every answered, challenged or dropped datagram is counted.
 pub fn datagrams(input: &[u8]) {
     let fingerprint = Fingerprint::of(b"a certificate");
     let password = fingerprint.to_string().replace(':', "").to_ascii_lowercase();
     let counters = Arc::<WebRtcCounters>::default();
     let mut now = Instant::now();
     let mut endpoint =
-        Endpoint::new(&fingerprint, &[3; 20], Arc::clone(&counters), now).expect("any key will do");
-    // The half-open session of each source, and its session with a validated address.
+        Endpoint::new(&fingerprint, &[3; 20], Arc::clone(&counters), now).expect("a valid key");
+    // The expected sessions of each source: the half-open one, and the one whose handshake is complete.
     let mut sessions = HashMap::<SocketAddr, [Option<u32>; 2]>::new();
     // The time until which each source is validated.
     let mut validated = HashMap::<SocketAddr, Instant>::new();
@@ -78,12 +81,16 @@ pub fn datagrams(input: &[u8]) {
         match endpoint.handle(now, from, &datagram) {
             DatagramEvent::Answer(answer) => {
                 assert_eq!(DatagramKind::of(&datagram), DatagramKind::Stun);
-                assert_ne!((step.flags >> 2) & 3, 2, "a guessed password is answered");
+                assert_ne!((step.flags >> 2) & 3, 2, "a check with a wrong password was answered");
                 assert!(answer.len() <= datagram.len());
                 answered += 1;
             }
             DatagramEvent::Challenge { check, answer } => {
-                assert_eq!((step.flags >> 2) & 3, 1, "no check with the password");
+                assert_eq!(
+                    (step.flags >> 2) & 3,
+                    1,
+                    "a datagram other than a check with the password was challenged"
+                );
                 assert!(check.len() + answer.len() <= 2 * datagram.len());
                 answered += 1;
                 challenged += 1;
@@ -95,13 +102,16 @@ pub fn datagrams(input: &[u8]) {
                     validated.insert(from, now + VALIDATED);
                 }
             }
-            DatagramEvent::Validated => panic!("an answer without a check"),
-            // The page of the session at the other port of this address has moved to this port.
+            DatagramEvent::Validated => panic!("a source was validated that has answered no check"),
+            // The page whose session is at the other port of this address has moved to this port.
             DatagramEvent::Sessions([Some(session), None]) if known == [None; 2] => {
                 let home = source(step.flags ^ 2);
-                let at_home = sessions.get_mut(&home).expect("a session elsewhere");
+                let at_home = sessions.get_mut(&home).expect("a session at the other port of the address");
                 assert_eq!(at_home[1], Some(session));
-                assert!(validated.contains_key(&from), "a source that has never answered");
+                assert!(
+                    validated.contains_key(&from),
+                    "a source that has never answered a check reached a session"
+                );
                 if (step.flags >> 4) & 3 == 1 {
                     assert!(endpoint.follow(home, from, &session));
                     known[1] = at_home[1].take();
@@ -113,9 +123,16 @@ pub fn datagrams(input: &[u8]) {
                 assert!(proved.or(half_open).is_some());
             }
             DatagramEvent::Begin => {
-                assert_eq!(known[0], None, "a second half-open session of one source");
-                assert!(validated.get(&from).is_some_and(|end| now < *end), "a source that may be forged");
-                assert_eq!(endpoint.open(from, next), None, "there is room");
+                assert_eq!(known[0], None, "a source with a half-open session started another one");
+                assert!(
+                    validated.get(&from).is_some_and(|end| now < *end),
+                    "an unvalidated source started a session"
+                );
+                assert_eq!(
+                    endpoint.open(from, next),
+                    None,
+                    "a new session evicted another one, although slots are free"
+                );
                 known[0] = Some(next);
                 next += 1;
             }

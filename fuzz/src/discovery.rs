@@ -1,4 +1,4 @@
-//! The server announcements to the relay, which admission resolves.
+//! The relay's server announcements, which the included admission resolves to targets.
 
 #[path = "../../relay/src/discovery/announcement.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]

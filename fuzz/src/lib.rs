@@ -1,7 +1,7 @@
-//! The code shared by the fuzz targets and the tests of the core and of the game.
+//! The code of the fuzz targets. It includes the models of other crates' tests and sources of the relay.
 //!
-//! A target for another protocol needs its own model, an entry in `Cargo.toml`, and an entry in
-//! [`targets::ALL`].
+//! A new target needs a function in [`targets`], an entry in [`targets::ALL`], a program in `fuzz_targets`, an entry in
+//! `Cargo.toml`, and committed inputs in `corpus`.
 
 #[path = "../../core/tests/model/mod.rs"]
 pub mod model;

@@ -1,4 +1,4 @@
-//! Runs the committed inputs through the targets as ordinary tests, so that fixed bugs stay fixed.
+//! Runs all targets on their committed inputs as ordinary tests, so that fixed bugs stay fixed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,7 +14,7 @@ fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Runs a target over its inputs and returns their number.
+/// Runs a target on its committed inputs and returns their number.
 fn replay(name: &str, target: Target) -> usize {
     let path = here(&format!("corpus/{name}.tar.gz"));
     let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -34,7 +34,7 @@ fn replay(name: &str, target: Target) -> usize {
 fn every_fuzz_target_passes_on_its_committed_inputs() {
     for (name, target) in targets::ALL {
         let count = replay(name, target);
-        assert!(count > 10, "{name} has {count} inputs");
+        assert!(count > 10, "{name} has only {count} committed inputs");
     }
 }
 

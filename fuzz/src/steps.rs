@@ -1,11 +1,12 @@
 //! Splits an input into steps.
 
-/// A step: one byte of flags, one byte of length, and that many bytes.
+/// A step of an input: one byte of flags, one byte of length, and that many bytes of content.
 pub(crate) struct Step<'a> {
     pub(crate) flags: u8,
     pub(crate) bytes: &'a [u8],
 }
 
+/// Splits an input into steps. The last step may be shorter than its length byte requires.
 pub(crate) fn steps(mut input: &[u8]) -> impl Iterator<Item = Step<'_>> {
     std::iter::from_fn(move || {
         let [flags, length, rest @ ..] = input else { return None };

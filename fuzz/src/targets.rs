@@ -1,4 +1,4 @@
-//! The functions of the fuzz targets. A violated guarantee panics, which libFuzzer reports.
+//! The functions of the fuzz targets. They panic if a guarantee is violated, and libFuzzer reports the panic.
 
 use crate::admitted;
 use crate::awareness as protocols;
@@ -37,75 +37,76 @@ fn hold(kept: model::Kept) {
     }
 }
 
-/// Clients that request admission by the relay, with and without tokens, in any order and at any time.
+/// Checks the relay's admission of clients with and without tokens, in any order and at any time.
 pub fn admission(bytes: &[u8]) {
     admitted::requests(bytes);
 }
 
-/// A relay flow with arbitrary datagrams from client and server, for a protocol that the relay supports.
+/// Checks the relay's inspection of a flow with arbitrary datagrams from client and server, for each protocol kind.
 pub fn awareness(bytes: &[u8]) {
     protocols::flow(bytes);
 }
 
-/// Datagrams from arbitrary sources to the relay's data channels.
+/// Checks the relay's data channel port with datagrams from arbitrary sources.
 pub fn data_channels(bytes: &[u8]) {
     channels::datagrams(bytes);
 }
 
-/// Datagrams of a connection: decoding and encoding must give the same bytes.
+/// Decodes a datagram of a connection. Encoding it again must give the same bytes.
 pub fn datagram(bytes: &[u8]) {
     hold(wire::datagram(bytes));
 }
 
-/// All operations on two peers and their path, checked against the guarantees.
+/// Runs arbitrary operations on two peers and the path between them, and checks the guarantees of the protocol.
 pub fn endpoint(bytes: &[u8]) {
     if let Some(sequence) = Sequence::decode(bytes) {
         hold(world::run(&sequence).map(drop));
     }
 }
 
-/// Datagrams from arbitrary sources and from the server to a front of the relay.
+/// Checks a front of the relay with datagrams from arbitrary sources and from the server.
 pub fn front(bytes: &[u8]) {
     udp_front::datagrams(bytes);
 }
 
-/// All operations on two peers of the Game Protocol and their path, checked against the guarantees.
+/// Runs arbitrary operations on two peers of the Game Protocol and the path between them, and checks the guarantees.
 pub fn game(bytes: &[u8]) {
     hold(model::game::run(bytes).map(drop));
 }
 
-/// Messages of the game: unpacking and packing must give the same bytes.
+/// Unpacks a message of the game. Packing it again must give the same bytes.
 pub fn message(bytes: &[u8]) {
     hold(play::messages(bytes));
 }
 
-/// Offline messages and RakNet's own messages in connections: decoding and encoding must give the same bytes.
+/// Decodes an offline message, and a message of RakNet itself within a connection. Encoding them again must give the
+/// same bytes.
 pub fn offline(bytes: &[u8]) {
     hold(wire::offline(bytes));
     hold(wire::control(bytes));
 }
 
-/// The PROXY protocol header of a connection to the relay.
+/// Checks the parser of the PROXY protocol header of a connection to the relay.
 pub fn proxy(bytes: &[u8]) {
     proxied::header(bytes);
 }
 
-/// Rabbit values of every type: unpacking and packing must give the same bytes.
+/// Unpacks Rabbit values of every type. Packing them again must give the same bytes.
 pub fn rabbit(bytes: &[u8]) {
     hold(values::values(bytes));
 }
 
-/// All operations on the flows of the relay, checked against the guarantees.
+/// Runs arbitrary operations on the flows of the relay, and checks the guarantees.
 pub fn relay(bytes: &[u8]) {
     hold(operations::run(bytes).map(drop));
 }
 
-/// A secure connection: the fields of its handshake, its datagrams and tokens, unchanged and modified.
+/// Checks a secure connection with unchanged and modified handshake fields, datagrams and tokens.
 pub fn secure(bytes: &[u8]) {
     hold(model::secure::run(bytes));
 }
 
-/// A game with two players, one of which sends arbitrary messages. The other must be able to continue.
+/// Runs a game with two players, one of which sends arbitrary messages. The other one must be able to continue.
 pub fn snowfight(bytes: &[u8]) {
     hold(play::hostile_client(bytes));
 }

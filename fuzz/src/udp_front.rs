@@ -1,4 +1,4 @@
-//! Fuzzes a front with arbitrary datagrams from clients and the server.
+//! Fuzzes a UDP front of the relay with arbitrary datagrams from clients and the server.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,12 +22,12 @@ use crate::time::Now;
 
 /// The maximum number of clients.
 const PLACES: usize = 2;
-/// The time without a datagram of its client after which a flow ends.
+/// The idle timeout of a flow: the time without a datagram from its client.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The length to which a datagram is padded if the input requests it.
 const PADDED: usize = 1_464;
 
-/// Admits clients while there are free slots.
+/// An admission that accepts clients while slots are free.
 struct Places {
     free: Arc<()>,
     proxy_protocol: bool,
@@ -37,7 +37,7 @@ fn server() -> SocketAddr {
     ([10, 0, 0, 1], 19_133).into()
 }
 
-/// An occupied slot, which is freed when this is dropped.
+/// An occupied slot, freed on drop.
 #[derive(Debug)]
 struct Place {
     _held: Arc<()>,
@@ -54,7 +54,7 @@ impl Admit for Places {
         _client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
     ) -> Result<Admitted<Place>, NotAdmitted> {
-        let number = |number| NonZeroUsize::new(number).expect("a rate");
+        let number = |number| NonZeroUsize::new(number).expect("a rate above 0");
         let is_full = Arc::strong_count(&self.free) > PLACES;
         if is_full && !make_room() {
             return Err(NotAdmitted::Refused);
@@ -82,9 +82,9 @@ impl Admit for Places {
 /// The expected state of a client.
 #[derive(Default)]
 struct Client {
-    /// The value that the front has asked the client to return.
+    /// The cookie or pepper that the front has sent to the client, or `None` if it has sent none yet.
     challenge: Option<u32>,
-    /// The number of bytes sent to it.
+    /// The number of bytes that the front has sent to the client.
     sent: usize,
 }
 
@@ -95,19 +95,19 @@ struct World {
     free: Arc<()>,
     now: Now,
     clients: HashMap<SocketAddr, Client>,
-    /// The flow of the last datagram forwarded to the server.
+    /// The flow of the last datagram that the front has forwarded to the server.
     flow: Option<FlowId>,
 }
 
 fn message(message: &Offline<'_>) -> Vec<u8> {
     let mut buffer = [0; 2_048];
     let mut writer = Writer::new(&mut buffer);
-    message.write(&mut writer).expect("there is room");
+    message.write(&mut writer).expect("space in the buffer");
     writer.finish().to_vec()
 }
 
 impl World {
-    /// The key depends on the input, so that no input can contain a valid cookie.
+    /// Creates a front. Its cookie key depends on the input, so that no input can contain a valid cookie.
     fn new(options: u8, input: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
         input.hash(&mut hasher);
@@ -128,7 +128,7 @@ impl World {
         while self.front.poll_closed().is_some() {}
     }
 
-    /// Returns the next datagram of a well-behaved client.
+    /// Returns the next handshake datagram of a client that follows the protocol.
     fn honest_client(&self, from: SocketAddr) -> Vec<u8> {
         let challenge = self.clients.get(&from).and_then(|client| client.challenge);
         match (self.protocol, challenge) {
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// Returns the answer of a well-behaved server.
+    /// Returns a datagram of a server that follows the protocol.
     fn honest_server(&self, is_second: bool) -> Vec<u8> {
         match (self.protocol, is_second) {
             (FrontProtocol::RakNet, false) => {
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// Checks the datagrams in `out`.
+    /// Checks the datagrams that the front sends, and the number of its flows.
     fn check(&mut self, out: &Transmits<'_>) {
         for (to, bytes, stride) in out.iter() {
             assert!(!bytes.is_empty() && stride > 0);
@@ -170,10 +170,10 @@ impl World {
                 To::Server(id) => {
                     let route = self.front.route(id);
                     let client = route.and_then(|route| self.clients.get(&route.client));
-                    // The flow may have ended since, so that it is no longer known.
+                    // The front has no route if the flow has closed since.
                     assert!(
                         client.is_none_or(|client| client.challenge.is_some()),
-                        "the client was not challenged"
+                        "the server received a datagram of a client that was not challenged"
                     );
                     self.flow = Some(id);
                 }
@@ -181,12 +181,17 @@ impl World {
             }
         }
         let snapshot = self.counters.snapshot();
-        assert_eq!(snapshot.flows as usize, Arc::strong_count(&self.free) - 2, "flows and places");
+        assert_eq!(
+            snapshot.flows as usize,
+            Arc::strong_count(&self.free) - 2,
+            "the number of flows differs from the number of occupied slots"
+        );
         assert!(snapshot.flows as usize <= PLACES);
     }
 
     fn check_answer(&mut self, client: SocketAddr, bytes: &[u8]) {
-        let known = self.clients.get_mut(&client).expect("a client that never sent");
+        let known =
+            self.clients.get_mut(&client).expect("the front sent only to addresses that had sent before");
         known.sent += bytes.len();
         match self.protocol {
             FrontProtocol::RakNet => {
@@ -213,7 +218,10 @@ impl World {
         self.check(&out);
         let client = &self.clients[&from];
         if !is_challenged {
-            assert!(client.sent - before <= bytes.len(), "more than was sent goes to a forged source");
+            assert!(
+                client.sent - before <= bytes.len(),
+                "an unvalidated source received more bytes than it sent"
+            );
         }
     }
 
@@ -235,8 +243,11 @@ fn padded(step: &Step<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Checks that the server receives nothing from a client that was not challenged, that an unvalidated source
-/// receives no more than it sent, and that no flow outlives its timeout.
+/// Checks the guarantees of the front.
+///
+/// - Datagrams of a client reach the server only after the front has challenged the client.
+/// - A source that was not challenged before receives no more bytes than it sent.
+/// - No flow outlives its idle timeout.
 pub fn datagrams(input: &[u8]) {
     let Some((&options, rest)) = input.split_first() else { return };
     let mut world = World::new(options, input);
@@ -250,5 +261,9 @@ pub fn datagrams(input: &[u8]) {
         if step.flags & 4 == 0 { world.client(&step) } else { world.server(&step) }
     }
     world.wait(IDLE_TIMEOUT);
-    assert_eq!((world.counters.snapshot().flows, Arc::strong_count(&world.free)), (0, 2));
+    assert_eq!(
+        (world.counters.snapshot().flows, Arc::strong_count(&world.free)),
+        (0, 2),
+        "a flow outlived its idle timeout, or its slot was not freed"
+    );
 }

@@ -1,8 +1,8 @@
-//! The parts of `rakwire-native` that threads share, run by the scheduler shuttle in many interleavings.
+//! The parts of `rakwire-native` that threads share, tested in many interleavings by the scheduler shuttle.
 //!
-//! The source files are those of the driver. They import locks and atomics from `crate::sync`, which here are
-//! shuttle's. Run `cargo test` in this folder; `RAKWIRE_LOCKS_RUNS` sets the number of interleavings per
-//! property.
+//! The source files are those of the driver. They import locks and atomics from `crate::sync`, which this crate
+//! replaces with shuttle's. Run `cargo test` in this folder. `RAKWIRE_LOCKS_RUNS` sets the number of
+//! interleavings per property; the default is 2,000.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ mod inbox;
 mod wakes;
 
 mod telemetry {
-    /// A connection without spans.
+    /// A stand-in for the tracing span of a connection.
     #[derive(Clone, Debug, Default)]
     pub(crate) struct ConnectionSpan(());
 }
@@ -40,8 +40,9 @@ mod sync {
 
     pub(crate) use shuttle::sync::{Arc, Mutex, MutexGuard, atomic};
 
-    /// The waker of one task. The driver uses the crate `atomic-waker`, which has no lock and gives the same
-    /// guarantee: a wake after a registration wakes the registered task.
+    /// The waker of one task, as in the crate `atomic-waker`, which the driver uses.
+    ///
+    /// Both guarantee that a wake after a registration wakes the registered task. This one uses a lock.
     #[derive(Debug, Default)]
     pub(crate) struct AtomicWaker(Mutex<Option<Waker>>);
 

@@ -19,7 +19,7 @@ use crate::wakes::Signal;
 /// The default number of interleavings per property.
 const RUNS: usize = 2_000;
 
-/// The stack size of a thread in bytes: a peer builds datagrams on the stack.
+/// The stack size of a thread in bytes. A peer builds datagrams on the stack.
 const STACK: usize = 1 << 20;
 
 /// Runs `property` in many interleavings.
@@ -31,7 +31,7 @@ fn holds(property: impl Fn() + Send + Sync + 'static) {
     shuttle::Runner::new(PctScheduler::new(3, runs), config).run(property);
 }
 
-/// A waiting task continues after a notification by another task, in every interleaving.
+/// A task that waits for a [`Signal`] continues after each notification by another thread.
 pub fn a_waiting_task_continues_after_every_notification() {
     holds(|| {
         let signal = Arc::new(Signal::default());
@@ -61,8 +61,8 @@ fn message(number: u8) -> Message<Delivery> {
     Message { bytes: vec![0x86, number], delivery: Delivery::RELIABLE }
 }
 
-/// Each message goes to one of the waiting tasks, in order, and all of them end when the connection closes.
-pub fn each_message_reaches_one_reader_and_the_close_reaches_all() {
+/// Each message goes to one of the waiting tasks, in order. When the connection closes, all of them end.
+pub fn each_message_reaches_one_reader_and_a_close_ends_all_readers() {
     holds(|| {
         let inbox = inbox();
         let readers = [(); 2].map(|()| {
@@ -93,8 +93,8 @@ pub fn each_message_reaches_one_reader_and_the_close_reaches_all() {
     });
 }
 
-/// A cancelled reader consumes neither a message nor the wake of another reader.
-pub fn a_cancelled_reader_consumes_no_message() {
+/// A cancelled reader consumes neither a message that it does not return nor the wake of another reader.
+pub fn a_cancelled_reader_takes_no_message_from_others() {
     holds(|| {
         let inbox = inbox();
         let given_up = future::spawn({
@@ -135,14 +135,15 @@ fn batch(number: u8) -> RecvBatch {
     RecvBatch { at: Instant::ZERO, from: ([192, 0, 2, 1], 1).into(), stride: 1, bytes: [number].into() }
 }
 
-/// After a push has returned, the datagram was taken or is queued: the flag for an empty queue must not hide
-/// it.
-pub fn the_arrival_queue_hides_no_datagram() {
+/// After a push, the next take of any thread returns the datagram, unless another thread took it before.
+///
+/// The flag by which `take` skips an empty queue must not hide a queued datagram.
+pub fn a_datagram_pushed_to_the_arrival_queue_is_always_visible() {
     holds(|| {
         let queue = Arc::new(ArrivalQueue::new(usize::MAX, None));
         let taken = Arc::new(Mutex::new(Vec::new()));
         let take = |queue: &ArrivalQueue, taken: &Mutex<Vec<u8>>| {
-            // This lock stands for that of the protocol, under which the driver takes datagrams.
+            // The driver takes datagrams while it holds the lock of the protocol. This lock represents it.
             let mut taken = taken.lock().unwrap();
             taken.extend(queue.take(Instant::ZERO).iter().map(|batch| batch.bytes[0]));
         };
@@ -166,7 +167,7 @@ pub fn the_arrival_queue_hides_no_datagram() {
     });
 }
 
-/// Creates a shard of a server with this many slots, or a client.
+/// Creates a shard of a server with `places` slots, or a client if `places` is 0.
 fn peer(name: u8, places: u16) -> Peer<'static> {
     let mut config = Config::new([name; 32]);
     config.max_incoming = places;
@@ -175,7 +176,7 @@ fn peer(name: u8, places: u16) -> Peer<'static> {
     Peer::with_capacity(capacity, config)
 }
 
-/// Passes the datagrams of one peer to another, with `source` as their source address.
+/// Delivers the pending datagrams of `from` to `to`, with the source address `source`.
 fn carry(now: Instant, from: &mut Peer<'static>, source: SocketAddr, to: &mut Peer<'static>) {
     let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
     while let Some(transmit) = from.poll_transmit(now, &mut buffer) {
@@ -184,7 +185,7 @@ fn carry(now: Instant, from: &mut Peer<'static>, source: SocketAddr, to: &mut Pe
     }
 }
 
-/// Connects a client to a shard. Returns true if the shard admits it.
+/// Connects a client to a shard; returns true if the shard admits it.
 fn connects(shard: &mut Peer<'static>, number: u8) -> bool {
     let (server, source) = (([192, 0, 2, 1], 19_132).into(), ([198, 51, 100, number], 1).into());
     let mut client = peer(number, 0);
@@ -205,7 +206,7 @@ fn connects(shard: &mut Peer<'static>, number: u8) -> bool {
     panic!("client {number} has no answer");
 }
 
-/// The shards of a server together admit at most the maximum number of clients, in every interleaving.
+/// The shards of a server share their admission state, so all of them together admit at most `max_incoming` clients.
 pub fn shards_admit_at_most_the_maximum_number_of_clients() {
     holds(|| {
         let admission = LockedAdmission::default();

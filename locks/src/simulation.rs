@@ -1,4 +1,4 @@
-//! A stand-in for the network simulator, which the driver does not use by default either.
+//! A stand-in for the network emulator of the driver, which is disabled.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,11 +17,11 @@ pub(crate) struct Delivered {
     pub(crate) bytes: Box<[u8]>,
 }
 
-/// Has no values.
+/// The description of an emulated network. It cannot be created.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Simulation(Infallible);
 
-/// The tests in the driver's files parse a description.
+/// The driver's files require this implementation. It always fails.
 impl FromStr for Simulation {
     type Err = ();
 

@@ -47,7 +47,7 @@ impl Socket {
     }
 }
 
-/// Datagrams of one sender, as in the driver.
+/// Datagrams from one source, as in the driver.
 #[derive(Debug)]
 pub(crate) struct RecvBatch<B = Box<[u8]>> {
     pub(crate) at: Instant,

@@ -8,18 +8,18 @@ fn a_waiting_task_continues_after_every_notification() {
 }
 
 #[test]
-fn each_message_reaches_one_reader_and_the_close_reaches_all() {
-    properties::each_message_reaches_one_reader_and_the_close_reaches_all();
+fn each_message_reaches_one_reader_and_a_close_ends_all_readers() {
+    properties::each_message_reaches_one_reader_and_a_close_ends_all_readers();
 }
 
 #[test]
-fn a_cancelled_reader_consumes_no_message() {
-    properties::a_cancelled_reader_consumes_no_message();
+fn a_cancelled_reader_takes_no_message_from_others() {
+    properties::a_cancelled_reader_takes_no_message_from_others();
 }
 
 #[test]
-fn the_arrival_queue_hides_no_datagram() {
-    properties::the_arrival_queue_hides_no_datagram();
+fn a_datagram_pushed_to_the_arrival_queue_is_always_visible() {
+    properties::a_datagram_pushed_to_the_arrival_queue_is_always_visible();
 }
 
 #[test]

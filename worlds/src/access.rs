@@ -1,6 +1,7 @@
-//! The access network of a client: two links behind a router, or two streams.
+//! The access network of a client: a link or a stream in each direction.
 //!
-//! A datagram carries the address that the other side sees, since the router may get another one meanwhile.
+//! A datagram in flight carries the router's public address at the time of sending, since the router may get another
+//! address meanwhile.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -11,13 +12,13 @@ use rakwire::sim::{Conditions, Link};
 
 use crate::random::Random;
 
-/// The wait of a stream for a segment that was lost.
+/// The time for which a lost segment delays a stream.
 const RESEND: Duration = Duration::from_millis(250);
-/// The bytes that a stream keeps before its sender has to wait.
+/// The number of bytes in flight at which the sender of a stream must wait.
 const STREAM_BUFFER: usize = 64 * 1_024;
 const HEAD: usize = 6;
 
-/// Returns a datagram behind an address of IPv4.
+/// Returns a datagram preceded by an IPv4 address; the address of an IPv6 peer is replaced by zeros.
 pub(crate) fn wrap(address: SocketAddr, datagram: &[u8]) -> Vec<u8> {
     let ip = match address {
         SocketAddr::V4(address) => *address.ip(),
@@ -26,7 +27,7 @@ pub(crate) fn wrap(address: SocketAddr, datagram: &[u8]) -> Vec<u8> {
     ip.octets().into_iter().chain(address.port().to_be_bytes()).chain(datagram.iter().copied()).collect()
 }
 
-/// Returns the address and the datagram of [`wrap`].
+/// Returns the address and the datagram that [`wrap`] combined.
 pub(crate) fn unwrap(bytes: &[u8]) -> Option<(SocketAddr, &[u8])> {
     let ([a, b, c, d, high, low], datagram) = bytes.split_first_chunk::<HEAD>()?;
     Some((([*a, *b, *c, *d], u16::from_be_bytes([*high, *low])).into(), datagram))
@@ -38,7 +39,7 @@ pub(crate) enum Way {
     Stream(Stream),
 }
 
-/// A stream that loses nothing: a lost segment delays all later ones.
+/// A reliable ordered stream: a lost segment delays all later ones.
 pub(crate) struct Stream {
     frames: VecDeque<(Instant, Vec<u8>)>,
     last: Instant,
@@ -69,7 +70,8 @@ impl Way {
         }
     }
 
-    /// Carries nothing until this time; a stream resends then.
+    /// Blocks the direction. A stream delivers its data after `until`; a link loses all datagrams until its conditions
+    /// change.
     pub(crate) fn block(&mut self, until: Instant) {
         match self {
             Self::Datagrams(link) => link.set_conditions(Conditions { loss: 1.0, ..Conditions::default() }),
@@ -77,7 +79,7 @@ impl Way {
         }
     }
 
-    /// Returns true if the sender need not wait.
+    /// Returns false while the sender of a stream must wait.
     pub(crate) fn has_room(&self) -> bool {
         match self {
             Self::Datagrams(_) => true,
@@ -111,10 +113,10 @@ impl Way {
         }
     }
 
-    /// Discards everything that is under way, as when the connection is lost.
+    /// Discards the data in flight of a stream whose connection is lost.
     pub(crate) fn clear(&mut self) {
         match self {
-            // A datagram that is under way may still arrive.
+            // A datagram in flight may still arrive.
             Self::Datagrams(_) => {}
             Self::Stream(stream) => stream.frames.clear(),
         }

@@ -1,4 +1,4 @@
-//! The applications of clients and server: they connect, send, and check what they receive.
+//! The applications of clients and server: they connect, send messages, and check received messages.
 
 use core::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::traffic::{Attempt, Happening, Received, split, take_events};
 use crate::world::{Phase, World};
 use crate::{Kept, peers};
 
-/// The time after which a client connects again.
+/// The time after a closed or failed connection at which a client connects again.
 const RETRY: Duration = Duration::from_millis(700);
-/// The number of messages at the server for each planted fault.
+/// The interval of planted faults, in messages that the server receives.
 const PLANTED: u64 = 40;
 
 impl World {
-    /// Does the work that is due everywhere.
+    /// Handles the due timeouts of all peers, the relay and the front.
     pub(crate) fn handle_timeouts(&mut self) {
         for client in self.clients.iter_mut().flatten() {
             client.host.handle_timeout(self.now);
@@ -30,7 +30,7 @@ impl World {
         self.front.handle_timeout(self.now);
     }
 
-    /// Opens the connections of pages to the relay that are due.
+    /// Opens the connections of pages to the relay that are due to be reopened.
     pub(crate) fn open_carriers(&mut self) -> Kept {
         for number in 0..self.clients.len() {
             let Some(client) = self.clients[number].as_mut().filter(|client| client.is_relayed()) else {
@@ -67,7 +67,7 @@ impl World {
             }
             let (clock, remote) = (client.host.clock(self.now), client.remote());
             let options = peers::options(&self.plan);
-            // While the slot of the last connection is not free yet, the client tries again.
+            // The attempt fails while the client's last connection still occupies its only slot.
             if let Ok(id) = client.host.peer.connect_with(clock, remote, &options) {
                 let attempt = self.attempts.len();
                 self.attempts.push(Attempt::new((self.first_attempt + attempt) as u32));
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// Sends messages of all connections.
+    /// Sends messages on all open connections, in both directions.
     pub(crate) fn send(&mut self) -> Kept {
         let (now, phase) = (self.now, self.phase);
         for client in self.clients.iter_mut().flatten() {
@@ -134,7 +134,7 @@ impl World {
             match event {
                 Happening::Connected(id) => {
                     let current = client.current.as_mut().filter(|current| current.id == id);
-                    current.ok_or("a client was connected that did not connect")?.is_open = true;
+                    current.ok_or("a client reports a connection that it did not request")?.is_open = true;
                 }
                 Happening::Failed(reason) | Happening::Ended(_, reason) => {
                     client.current = None;
@@ -143,7 +143,7 @@ impl World {
                 }
                 Happening::Message(id, message) => {
                     let current = client.current.filter(|current| current.id == id && current.is_open);
-                    let current = current.ok_or("a message arrived without a connection")?;
+                    let current = current.ok_or("a message arrived at a client without a connection")?;
                     let attempt = &mut self.attempts[current.attempt];
                     attempt.down.arrive(attempt.number(), &message)?;
                 }
@@ -164,7 +164,9 @@ impl World {
                 }
                 Ok(())
             }
-            Happening::Failed(_) => Err("the server reports an attempt of its own".to_owned()),
+            Happening::Failed(_) => {
+                Err("the server reports a failed attempt, but it never connects".to_owned())
+            }
             Happening::Message(id, message) => self.handle_message_with_plant(id, message),
         }
     }
@@ -195,13 +197,17 @@ impl World {
     }
 
     fn handle_message(&mut self, id: ConnectionId, message: &Received) -> Kept {
-        let entry = self.server_connections.get_mut(&id).ok_or("a message arrived at no connection")?;
+        let entry = self
+            .server_connections
+            .get_mut(&id)
+            .ok_or("a message arrived on an unknown connection of the server")?;
         let attempt = match *entry {
             Some(attempt) => attempt,
             None => {
                 let (of, _) = split(&message.bytes).ok_or("a message arrived that was never sent")?;
                 let attempt = (of as usize).wrapping_sub(self.first_attempt);
-                let known = self.attempts.get_mut(attempt).ok_or("a message of no attempt arrived")?;
+                let known =
+                    self.attempts.get_mut(attempt).ok_or("a message of an unknown attempt arrived")?;
                 if known.was_reached {
                     return Err(format!("attempt {of} has a second connection at the server"));
                 }
@@ -214,7 +220,7 @@ impl World {
         attempt.up.arrive(attempt.number(), message)
     }
 
-    /// Disconnects all clients, and closes the pages' connections to the relay once the server has been notified.
+    /// Disconnects all clients from the server.
     pub(crate) fn disconnect_all(&mut self) {
         for client in self.clients.iter_mut().flatten() {
             if let Some(current) = client.current.filter(|_| self.plant != Some(Plant::KeepsConnection)) {
@@ -223,7 +229,7 @@ impl World {
         }
     }
 
-    /// Closes the connections to the relay of pages that have no connection to the server any more.
+    /// In the closing phase, closes the connections to the relay of pages whose connection to the server has closed.
     pub(crate) fn close_carriers(&mut self) {
         if self.phase != Phase::Closing {
             return;

@@ -1,4 +1,4 @@
-//! Many worlds on several threads, until the first one that fails.
+//! A batch of worlds on several threads, which stops after the first failure.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -12,20 +12,20 @@ use crate::plant::Plant;
 use crate::shrink::run;
 use crate::world::Outcome;
 
-/// The worlds that have run so far.
+/// The results of the worlds of a batch that have run so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Their number.
+    /// The number of worlds that have run.
     pub worlds: u64,
-    /// The sums of their outcomes.
+    /// The sum of the outcomes of the worlds that kept their guarantees.
     pub total: Outcome,
     /// The seed from which an interrupted batch continues: all worlds before it have run.
     pub from: u64,
-    /// The failing world with the lowest seed, and the guarantee that it broke.
+    /// The lowest seed of a world that failed, and the guarantee that it violated.
     pub failure: Option<(u64, Broken)>,
 }
 
-/// Which worlds of a batch run, have run and will run: the state that its threads share.
+/// The state that the threads of a batch share: the next seed, the running worlds and the progress.
 #[derive(Debug)]
 pub struct Batch {
     progress: Progress,
@@ -35,7 +35,7 @@ pub struct Batch {
     running: BTreeSet<u64>,
 }
 
-/// Runs the worlds of these seeds; `report` is called after each. No world begins after one has failed.
+/// Runs the worlds of these seeds and calls `report` after each. After a failure no further world begins.
 ///
 /// The result does not depend on the number of threads, apart from the sums of a batch with a failure.
 pub fn run_all(
@@ -50,7 +50,7 @@ pub fn run_all(
         for _ in 0..jobs.get() {
             scope.spawn(|| {
                 loop {
-                    // A guard in the condition of a loop would be held in its body.
+                    // In a `while let` condition, the guard would be held during the body.
                     let next = lock(&state).begin();
                     let Some(seed) = next else { return };
                     let outcome = run(seed, omitted, plant);
@@ -86,7 +86,7 @@ impl Batch {
         Some(seed)
     }
 
-    /// Records how a world ended.
+    /// Records the outcome of a world; returns the progress of the batch.
     pub fn end(&mut self, seed: u64, outcome: Result<Outcome, Broken>) -> Progress {
         self.running.remove(&seed);
         let progress = &mut self.progress;

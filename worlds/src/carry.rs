@@ -1,4 +1,4 @@
-//! Datagrams in flight: from sockets through routers, links, relay and front to sockets.
+//! Transport of datagrams from peer to peer through routers, links, the relay and the front.
 
 use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,7 +10,7 @@ use crate::flow::ToClient;
 use crate::plant::Plant;
 use crate::world::{FRONT, FRONT_INSIDE, RELAY_INSIDE, World};
 
-/// The kinds of frames between a page and the relay.
+/// The kinds of frames between a page and the relay: a datagram, or a ping or pong.
 const DATAGRAM: u8 = 0;
 const CONTROL: u8 = 1;
 
@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// Delivers a datagram of the server to the relay or to the front.
+    /// Delivers a datagram from the server to the relay or to the front.
     fn receive_inside(&mut self, to: SocketAddr, datagram: &[u8]) {
         if to.ip() == IpAddr::V4(FRONT_INSIDE) {
             let out = self.front.handle_server(to.port(), datagram);
@@ -49,7 +49,7 @@ impl World {
         }
     }
 
-    /// Delivers datagrams that have left the access network of a client.
+    /// Delivers datagrams from a client's access network to the relay, the front or the server.
     fn receive_from_client(&mut self, number: usize) {
         while let Some(client) = self.clients[number].as_mut() {
             let Some(bytes) = client.up.receive(self.now) else { return };
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// Delivers datagrams that have passed the access network of a client.
+    /// Delivers datagrams from a client's access network to the client.
     fn receive_at_client(&mut self, number: usize) {
         while let Some(client) = self.clients[number].as_mut() {
             let Some(bytes) = client.down.receive(self.now) else { return };
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// Sends everything that is ready.
+    /// Sends all pending datagrams of clients, relay and server.
     pub(crate) fn transmit(&mut self) {
         for number in 0..self.clients.len() {
             self.transmit_of_client(number);
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// Sends a datagram to the router of a client, from the address to which the client connects.
+    /// Sends a datagram from the server or the front to the router of a client.
     fn send_to_router(&mut self, to: SocketAddr, datagram: &[u8]) {
         let Some(number) = client_of(to) else { return };
         if self.plant == Some(Plant::StarvesClient) && self.received > 20 {
@@ -196,7 +196,7 @@ impl World {
         }
     }
 
-    /// Sends random datagrams of unknown sources to the server and to the front.
+    /// Delivers random datagrams from unknown sources to the server and to the front.
     pub(crate) fn send_noise(&mut self, datagrams: u64) {
         for _ in 0..datagrams {
             let length = self.random.below(1_472) as usize;

@@ -1,4 +1,5 @@
-//! A client: its process, its router and its access network, and its connection to the relay if it has one.
+//! A client with its process, its router and its access network. A relayed client is a page that also has a connection
+//! to the relay.
 
 use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -17,24 +18,24 @@ use crate::random::Random;
 /// The connection of a page to the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carrier {
-    /// It is opened again at this time.
+    /// Closed; the page opens another one at this time.
     Down { until: Instant },
-    /// It leads to the flow with this port.
+    /// Open, and attached to the flow with this port.
     Up { port: u16 },
 }
 
-/// The data to resume the flow of a page.
+/// The credentials with which a page resumes its flow.
 #[derive(Clone, Copy)]
 pub(crate) struct Ticket {
     pub(crate) secret: Secret,
-    /// The number of the relay's starts when it was issued.
+    /// The number of restarts of the relay before the ticket was issued.
     pub(crate) relay: u32,
 }
 
-/// A connection that the client has begun.
+/// The client's current attempt or open connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Current {
-    /// The index of its attempt.
+    /// The index of the attempt in `World::attempts`.
     pub(crate) attempt: usize,
     pub(crate) id: ConnectionId,
     pub(crate) is_open: bool,
@@ -46,17 +47,18 @@ pub(crate) struct Client {
     pub(crate) random: Random,
     pub(crate) current: Option<Current>,
     pub(crate) retry_at: Instant,
-    /// The time until which the player is away.
+    /// The time at which a player who has left connects again.
     pub(crate) away_until: Instant,
-    /// The reason why its last connection ended or did not open.
+    /// The reason why the last connection closed or failed to open.
     pub(crate) last_end: String,
     pub(crate) up: Way,
     pub(crate) down: Way,
-    /// The longest datagram that the access network carries now, and whether it reports longer ones.
+    /// The longest datagram that the access network currently carries.
     pub(crate) path: usize,
+    /// True if the client is notified of datagrams that are too long.
     pub(crate) is_reported: bool,
     pub(crate) nat: Nat,
-    /// The address of its socket behind the router.
+    /// The address of the client's socket behind the router.
     pub(crate) inside: SocketAddr,
     number: u8,
     /// The number of addresses that its router has had.
@@ -107,7 +109,7 @@ impl Client {
         }
     }
 
-    /// Ends the program abruptly and begins it again, with another port.
+    /// Restarts the program without a disconnect, with another port.
     pub(crate) fn restart(&mut self, world: &Plan) {
         let peer = peers::client(world, self.plan.route, &mut self.random);
         self.host.restart(peer);
@@ -115,14 +117,14 @@ impl Client {
         self.current = None;
     }
 
-    /// Assigns the router another address, without mappings.
+    /// Assigns the router another address and removes its mappings.
     pub(crate) fn change_address(&mut self) {
         self.addresses = self.addresses.wrapping_add(1);
         let behavior = self.nat.behavior();
         self.nat = Nat::new(router_address(self.number, self.addresses), behavior, self.random.draw());
     }
 
-    /// Disconnects, and returns after a while. A client that is suspended or has no open connection does nothing.
+    /// Disconnects and connects again after `lasts`. A client that is suspended or has no open connection does nothing.
     pub(crate) fn leave(&mut self, now: Instant, lasts: Duration) {
         if let Some(current) = self.current.filter(|current| current.is_open)
             && !self.host.is_stalled(now)
@@ -132,14 +134,14 @@ impl Client {
         }
     }
 
-    /// Restores the access network of its plan.
+    /// Restores the link conditions and the maximum datagram length of the plan.
     pub(crate) fn restore(&mut self) {
         self.up.set_conditions(self.plan.conditions);
         self.down.set_conditions(self.plan.conditions);
         self.path = self.plan.path;
     }
 
-    /// Loses the connection to the relay, and opens another one at `until`.
+    /// Drops the connection to the relay; the client opens another one at `until`.
     pub(crate) fn lose_carrier(&mut self, until: Instant) {
         self.carrier = Carrier::Down { until };
         self.generation = self.generation.wrapping_add(1);
@@ -148,12 +150,12 @@ impl Client {
     }
 }
 
-/// Returns an address that no other client's router has or had.
+/// Returns a router address that is unique to the client and the number.
 fn router_address(client: u8, number: u8) -> IpAddr {
     Ipv4Addr::new(203, 0, number, client).into()
 }
 
-/// Returns the client of the router that has, or had, this address.
+/// Returns the number of the client whose router has or had this address.
 pub(crate) fn client_of(address: SocketAddr) -> Option<usize> {
     match address.ip() {
         IpAddr::V4(ip) if ip.octets()[..2] == [203, 0] => Some(ip.octets()[3].into()),

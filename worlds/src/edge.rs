@@ -1,4 +1,4 @@
-//! The relay and the front: the product's flows, resume table and front, with simulated sockets.
+//! The relay and the front: the flows, the resume table and the front of the product, with simulated sockets.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, HashMap};
@@ -24,18 +24,18 @@ use crate::random::Random;
 use crate::time::Now;
 
 const TARGET: &str = "game";
-/// The datagrams of one call to the system.
+/// The maximum number of datagrams that the relay sends with one system call.
 const BATCH: usize = 16;
-/// The time without a datagram of its client after which the front ends a flow.
+/// The time without a datagram from its client after which the front closes a flow.
 const FRONT_IDLE: Duration = Duration::from_secs(20);
 /// The interval of the front's timeouts.
 const FRONT_TICK: Duration = Duration::from_secs(1);
 
-/// The first ports of the relay and of the front to the server.
+/// The first ports that the relay and the front use towards the server.
 const RELAY_PORTS: u16 = 30_000;
 const FRONT_PORTS: u16 = 40_000;
 
-/// Takes the next port that is not in use, and begins again at `first` after the last one.
+/// Returns the next port that is not in use; 65,535 is followed by `first`.
 fn next_port(next: &mut u16, first: u16, is_used: impl Fn(u16) -> bool) -> u16 {
     loop {
         let port = *next;
@@ -46,7 +46,7 @@ fn next_port(next: &mut u16, first: u16, is_used: impl Fn(u16) -> bool) -> u16 {
     }
 }
 
-/// The world's clock as the clocks that relay and front read.
+/// Converts the world's time to the clocks of the relay and the front, and back.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
     start: std::time::Instant,
@@ -65,7 +65,7 @@ impl Clock {
         UNIX_EPOCH + Duration::from_secs(1_700_000_000) + Duration::from_micros(now.as_micros())
     }
 
-    /// Returns the world's time of a time of the relay.
+    /// Converts a time of the relay to the world's time, rounded up to microseconds.
     fn back(self, at: std::time::Instant) -> Instant {
         let micros = at.saturating_duration_since(self.start).as_nanos().div_ceil(1_000);
         Instant::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
@@ -81,7 +81,7 @@ pub(crate) struct Frame {
 
 struct RelayFlow {
     flow: Flow,
-    /// The client and the number of its connection, while there is one.
+    /// The client and the generation of its connection to the relay, while it is connected.
     page: Option<(usize, u8)>,
     secret: Secret,
     is_detached: bool,
@@ -95,7 +95,7 @@ pub(crate) struct Relay {
     counters: Arc<TargetCounters>,
     limits: FlowLimits,
     next_port: u16,
-    /// The number of times that it has begun again.
+    /// The number of restarts.
     pub(crate) starts: u32,
     random: Random,
     /// False if a planted fault keeps the relay from handling timeouts.
@@ -117,14 +117,17 @@ impl Relay {
         }
     }
 
-    /// Begins again without its flows. Their ports are the last to be used again.
+    /// Restarts without flows. The ports of the lost flows are the last to be reused.
     pub(crate) fn restart(&mut self) {
         self.flows.clear();
         self.table = ResumeTable::new();
         self.starts += 1;
     }
 
-    /// Opens a flow for a page, or resumes the one of its ticket. Returns the port and the ticket.
+    /// Resumes the flow of a page's ticket, or opens a new flow. Returns the flow's port and ticket.
+    ///
+    /// # Errors
+    /// The ticket was issued since the last restart, but its flow no longer exists.
     pub(crate) fn attach(
         &mut self,
         now: Instant,
@@ -159,7 +162,7 @@ impl Relay {
         Ok((port, Ticket { secret, relay }))
     }
 
-    /// Removes a resumable flow from the relay, which is a fault.
+    /// Makes a flow impossible to resume, as a planted fault.
     pub(crate) fn forget(&mut self, secret: &Secret) {
         self.table.remove(secret);
     }
@@ -186,7 +189,7 @@ impl Relay {
         }
     }
 
-    /// Returns the datagrams to the server, with the port of their flow.
+    /// Returns the datagrams to the server, each with the port of its flow.
     pub(crate) fn poll_to_server(&mut self, now: Instant) -> Vec<(u16, Vec<u8>)> {
         let (at, mut buffer, mut datagrams) = (self.clock.at(now), Vec::new(), Vec::new());
         for (port, flow) in &mut self.flows {
@@ -199,7 +202,7 @@ impl Relay {
         datagrams
     }
 
-    /// Returns the frames to the pages with room in their transport.
+    /// Returns the frames to the pages for which `has_room` returns true.
     pub(crate) fn poll_to_client(&mut self, now: Instant, has_room: impl Fn(usize) -> bool) -> Vec<Frame> {
         let (at, mut frames) = (self.clock.at(now), Vec::new());
         for flow in self.flows.values_mut() {
@@ -216,7 +219,7 @@ impl Relay {
         frames
     }
 
-    /// Notes lost pages, and removes flows that have ended; returns the pages of those.
+    /// Detaches the flows of lost pages and removes closed flows; returns the pages of the closed flows.
     pub(crate) fn settle(&mut self) -> Vec<(usize, u8)> {
         let mut closed = Vec::new();
         for flow in self.flows.values_mut() {
@@ -243,22 +246,24 @@ impl Relay {
         due.min().map(|at| self.clock.back(at))
     }
 
-    /// Returns the number of its flows.
+    /// Returns the number of flows.
     pub(crate) fn flows(&self) -> usize {
         self.flows.len()
     }
 
-    /// Checks that queues are bounded.
+    /// Checks that the queues of each flow respect their limit.
     pub(crate) fn check(&self) -> Kept {
-        // One datagram always fits, in each direction.
+        // In each direction, one datagram may exceed the limit.
         let most = 2 * (self.limits.queue_bytes.get() + self.limits.max_datagram);
         match self.flows.values().map(|flow| flow.flow.bytes_queued()).max() {
-            Some(bytes) if bytes > most => Err(format!("a flow of the relay queues {bytes} bytes of {most}")),
+            Some(bytes) if bytes > most => {
+                Err(format!("a flow of the relay queues {bytes} bytes, at most {most} allowed"))
+            }
             _ => Ok(()),
         }
     }
 
-    /// Checks that nothing is left once all pages are gone.
+    /// Checks that no flow is left after all pages have disconnected.
     pub(crate) fn check_empty(&self) -> Kept {
         if self.flows.is_empty() && self.table.is_empty() {
             return Ok(());
@@ -275,7 +280,7 @@ struct Gate {
     pongs: Arc<PongCache>,
 }
 
-/// A slot, taken while it is held.
+/// A permit that occupies a slot until it is dropped.
 #[derive(Debug)]
 struct Place {
     _held: Arc<()>,
@@ -311,14 +316,14 @@ impl Admit for Gate {
     }
 }
 
-/// The destination of a datagram of the front.
+/// The destination of a datagram from the front.
 pub(crate) enum FromFront {
     Client(SocketAddr),
-    /// From this port to the server.
+    /// To the server, with this port of the front as the source.
     Server(u16),
 }
 
-/// A front with a port for each flow.
+/// A front that uses another port towards the server for each flow.
 pub(crate) struct SimulatedFront {
     clock: Clock,
     front: Front<Gate>,
@@ -349,7 +354,7 @@ impl SimulatedFront {
         }
     }
 
-    /// Begins again without its flows.
+    /// Restarts without flows, and with another cookie key if `has_new_key` is true.
     pub(crate) fn restart(&mut self, has_new_key: bool) {
         self.key = self.key.wrapping_add(u8::from(has_new_key));
         (self.front, self.counters) = make_front(self.server, self.most, self.key);
@@ -421,15 +426,19 @@ impl SimulatedFront {
         port
     }
 
-    /// Returns the number of its flows.
+    /// Returns the number of flows.
     pub(crate) fn flows(&self) -> usize {
         self.counters.snapshot().flows as usize
     }
 
-    /// Checks that no more flows are open than there are slots.
+    /// Checks that the number of flows does not exceed the number of slots.
     pub(crate) fn check(&self) -> Kept {
         let flows = self.flows();
-        if flows <= self.most { Ok(()) } else { Err(format!("the front has {flows} flows")) }
+        if flows <= self.most {
+            Ok(())
+        } else {
+            Err(format!("the front has {flows} flows in {} slots", self.most))
+        }
     }
 
     pub(crate) fn check_empty(&self) -> Kept {
@@ -446,7 +455,7 @@ fn make_front(server: SocketAddr, most: usize, key: u8) -> (Front<Gate>, Arc<Fro
     (Front::new(settings, gate, Arc::clone(&counters)), counters)
 }
 
-/// Returns the frame of a page as the relay's input.
+/// Converts a frame from a page to the relay's input; `None` is a pong.
 pub(crate) fn from_page(datagram: Option<Vec<u8>>) -> FromClient {
     datagram.map_or(FromClient::Control, |datagram| FromClient::Datagram(Bytes::from(datagram)))
 }

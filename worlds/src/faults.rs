@@ -1,4 +1,4 @@
-//! The faults of a plan as they begin and end.
+//! Starts and ends the faults of a plan.
 
 use core::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::plan::{Fault, FaultKind};
 use crate::plant::Plant;
 use crate::world::{Ending, INSIDE, Phase, World};
 
-/// The queue of the network between relay, front and server while it is congested.
+/// The queue length of the network between relay, front and server during congestion.
 const QUEUE: Duration = Duration::from_millis(200);
 
 impl World {
-    /// Begins and ends due faults.
+    /// Ends the faults whose time is over, and starts those that are due.
     pub(crate) fn apply_faults(&mut self) {
         let now = self.now;
         let (due, later) = self.endings.drain(..).partition(|(at, _)| *at <= now);
@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    /// Ends all faults.
+    /// Ends all active faults.
     pub(crate) fn stop_faults(&mut self) {
         let endings = core::mem::take(&mut self.endings);
         endings.into_iter().for_each(|(_, ending)| self.end(ending));
@@ -140,8 +140,8 @@ impl World {
         self.endings.push((now + lasts, Ending::Client(fault.client)));
     }
 
-    /// Loses the connection of a client to the relay, if it has one; the relay notices it immediately, or later by its
-    /// pings.
+    /// Drops the connection of a client to the relay, if it has one. At random, the relay is notified immediately or
+    /// detects the loss later by its pings.
     fn lose_carrier(&mut self, number: usize, lasts: Duration, forgets_ticket: bool) {
         let Some(client) = self.clients.get_mut(number).and_then(Option::as_mut) else { return };
         let crate::client::Carrier::Up { port } = client.carrier else { return };

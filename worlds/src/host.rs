@@ -1,4 +1,4 @@
-//! A process with a peer: its clock, its socket, and the times at which it is suspended.
+//! A process with a peer, a clock and a socket, which can be suspended.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -8,12 +8,12 @@ use rakwire::raknet::Peer;
 use rakwire::wire::MAX_DATAGRAM;
 use rakwire::{Instant, Machine};
 
-/// The number of datagrams that a socket keeps while its process is suspended.
+/// The number of datagrams that the socket buffers while its process is suspended.
 const SOCKET_BUFFER: usize = 256;
 
 pub(crate) struct Host {
     pub(crate) peer: Peer<'static>,
-    /// The offset of its clock from the world's.
+    /// The time by which the process's clock is ahead of the world's.
     ahead: Duration,
     stalled_until: Option<Instant>,
     inbox: VecDeque<(SocketAddr, Box<[u8]>)>,
@@ -31,7 +31,7 @@ impl Host {
         }
     }
 
-    /// Returns the time of its clock.
+    /// Returns the time of the process's clock.
     pub(crate) fn clock(&self, now: Instant) -> Instant {
         now + self.ahead
     }
@@ -48,14 +48,14 @@ impl Host {
         self.stalled_until.is_some_and(|until| now < until)
     }
 
-    /// Replaces the peer, as when the program restarts.
+    /// Restarts the process with another peer and an empty socket.
     pub(crate) fn restart(&mut self, peer: Peer<'static>) {
         self.peer = peer;
         self.inbox.clear();
         self.stalled_until = None;
     }
 
-    /// Handles a datagram that has arrived.
+    /// Delivers a datagram to the peer, or buffers it while the process is suspended.
     pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         if !self.is_stalled(now) {
             let clock = self.clock(now);
@@ -65,7 +65,7 @@ impl Host {
         }
     }
 
-    /// Does the work that is due.
+    /// Delivers buffered datagrams and handles a due timeout, unless the process is suspended.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.is_stalled(now) {
             return;
@@ -79,7 +79,7 @@ impl Host {
         }
     }
 
-    /// Returns the next datagram, and its destination.
+    /// Returns the peer's next datagram with its destination, unless the process is suspended.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<(SocketAddr, Vec<u8>)> {
         if self.is_stalled(now) {
             return None;
@@ -90,7 +90,7 @@ impl Host {
         Some((transmit.to, transmit.payload.to_vec()))
     }
 
-    /// Returns the time of the world at which there is work next.
+    /// Returns the world's time at which [`handle_timeout`](Self::handle_timeout) is due next.
     pub(crate) fn next(&self, now: Instant) -> Option<Instant> {
         if self.is_stalled(now) {
             return self.stalled_until;

@@ -1,10 +1,11 @@
-//! Worlds in one process: clients, routers, a relay, a front and a game server on one virtual clock and one seed.
+//! Simulated worlds in one process: clients, routers, a relay, a front and a game server with one virtual clock.
 //!
 //! The code under test is the product's own: the peers of the core, and the flows and the front of the relay, all without
-//! IO. Networks, routers and clocks are simulated. A [`plan::Plan`] is derived from a seed and lists the clients and
-//! the faults of a world; [`world::World`] runs it and checks after each step that no message is lost, duplicated, out
-//! of order or of another connection, and that memory is bounded. At the end the faults stop, and all clients must be
-//! connected with everything delivered within a bound.
+//! I/O. Networks, routers and clocks are simulated.
+//!
+//! A [`plan::Plan`] is derived from a seed and lists the clients and faults of a world. [`world::World`] runs the plan,
+//! and checks the guarantees of delivery and the bounds of memory. At the end the faults stop. Within two minutes all
+//! clients must then be connected and all messages delivered.
 //!
 //! ```text
 //! cargo run --release -p rakwire-worlds -- --worlds 1000

@@ -1,4 +1,4 @@
-//! Runs worlds, and prints how to repeat one that fails.
+//! Runs simulated worlds, and prints the command that reproduces a failure.
 
 #![allow(clippy::print_stdout, reason = "a program for terminals")]
 
@@ -17,13 +17,14 @@ use rakwire_worlds::shrink::{run, shrink};
 use rakwire_worlds::soak::{Quarter, soak};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// Counts the heap, which a soak compares.
+/// Measures the heap, which a soak compares between quarters.
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Runs simulated worlds of clients, routers, a relay, a front and a game server, with faults, and checks that no message
-/// is lost, duplicated, out of order or of another connection, that memory is bounded, and that everything is delivered
-/// once the faults have stopped.
+/// Runs simulated worlds of clients, routers, a relay, a front and a game server, with faults.
+///
+/// Checks that no message is lost, duplicated, changed, reordered or delivered on another connection. Also checks that
+/// memory is bounded, and that all messages are delivered after the faults have stopped.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -33,31 +34,31 @@ struct Options {
     /// The number of worlds, with successive seeds.
     #[arg(long, value_name = "N", default_value_t = 1)]
     worlds: u64,
-    /// Continue an interrupted run at this seed, without the worlds before it.
+    /// Continue an interrupted run at this seed, and skip the worlds before it.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     from: u64,
-    /// The number of worlds at once.
+    /// The number of worlds that run at the same time.
     #[arg(long, value_name = "N", default_value = "1")]
     jobs: NonZeroUsize,
-    /// Do not search for a smaller world that fails.
+    /// After a failure, do not search for a smaller world that still fails.
     #[arg(long)]
     no_shrink: bool,
-    /// Faults to leave out, by their numbers in the plan.
+    /// Leave out these faults, by their numbers in the plan.
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
     without_faults: Vec<usize>,
-    /// Clients to leave out, by their numbers in the plan.
+    /// Leave out these clients, by their numbers in the plan.
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
     without_clients: Vec<usize>,
-    /// Print the plan of the first seed, and run nothing.
+    /// Print the plan of the first seed without running it.
     #[arg(long)]
     plan: bool,
-    /// Put a fault into the simulated drivers, which the checks must find.
+    /// Insert a deliberate fault into the simulated drivers, which the checks must find.
     #[arg(long, value_name = "FAULT")]
     plant: Option<Plant>,
-    /// Put in each fault of `--plant` in turn, and print how many worlds it takes to find it.
+    /// Insert each fault of `--plant`, one at a time, and print the number of worlds needed to find it.
     #[arg(long, conflicts_with = "plant")]
     plants: bool,
-    /// Run one world for about this many hours of virtual time, and check that memory does not grow.
+    /// Run one world for this many hours of virtual time, and check that memory does not grow.
     #[arg(long, value_name = "HOURS", value_parser = hours, conflicts_with = "worlds")]
     soak: Option<Duration>,
 }
@@ -67,12 +68,12 @@ fn hours(text: &str) -> Result<Duration, String> {
     let hours = text.parse::<f64>().ok().filter(|hours| (0.01..=1_000.0).contains(hours));
     hours
         .map(|hours| Duration::from_secs_f64(hours * 3_600.0))
-        .ok_or_else(|| "write hours from 0.01 to 1000".to_owned())
+        .ok_or_else(|| "expected a number of hours from 0.01 to 1000".to_owned())
 }
 
-/// The number of worlds in which a planted fault must be found.
+/// The maximum number of worlds needed to find a planted fault.
 const MOST_FOR_PLANT: u64 = 200;
-/// The interval of the lines about the progress.
+/// The interval of the progress lines.
 const PROGRESS: Duration = Duration::from_secs(30);
 
 fn main() -> Result<ExitCode> {
@@ -94,7 +95,7 @@ fn main() -> Result<ExitCode> {
     Ok(run_worlds(&options, &omitted))
 }
 
-/// Runs the worlds; stops at the first that fails.
+/// Runs the worlds; stops after the first failure.
 fn run_worlds(options: &Options, omitted: &Omitted) -> ExitCode {
     let started = Instant::now();
     let end = options.seed.saturating_add(options.worlds);
@@ -109,16 +110,16 @@ fn run_worlds(options: &Options, omitted: &Omitted) -> ExitCode {
     let ran = run_all(options.seed.max(options.from)..end, options.jobs, omitted, options.plant, &report);
     if let Some((seed, broken)) = ran.failure {
         println!("world {seed}: {broken}");
-        println!("repeat it: {}", command(seed, omitted, options.plant));
+        println!("reproduce it: {}", command(seed, omitted, options.plant));
         if !options.no_shrink && *omitted == Omitted::default() {
             let (smaller, broken) = shrink(seed, options.plant, broken);
             println!("shrunk: {broken}");
-            println!("or shrunk: {}", command(seed, &smaller, options.plant));
+            println!("reproduce the shrunk world: {}", command(seed, &smaller, options.plant));
         }
         return ExitCode::FAILURE;
     }
     println!(
-        "{} worlds kept their promises: {} messages over {} connections, {} faults, {} virtual seconds in {:.1} s",
+        "{} worlds kept their guarantees: {} messages over {} connections, {} faults, {} virtual seconds in {:.1} s",
         ran.worlds,
         ran.total.messages,
         ran.total.connections,
@@ -129,19 +130,19 @@ fn run_worlds(options: &Options, omitted: &Omitted) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Describes an unfinished run, and how to continue it.
+/// Returns the progress line of an unfinished run, with the option that continues it.
 fn describe(progress: &Progress, end: u64, elapsed: Duration) -> String {
     let per_second = progress.worlds as f64 / elapsed.as_secs_f64();
     let left = end.saturating_sub(progress.from);
     format!(
-        "{} worlds, {per_second:.1} per second, about {:.0} min left; if interrupted, continue by --from {}",
+        "{} worlds, {per_second:.1} per second, about {:.0} min left; continue an interrupted run with --from {}",
         progress.worlds,
         left as f64 / per_second / 60.0,
         progress.from
     )
 }
 
-/// Runs a soak, and prints a line for each quarter.
+/// Runs a soak and prints a line for each quarter.
 fn run_soak(seed: u64, time: Duration, plant: Option<Plant>) -> ExitCode {
     let started = Instant::now();
     let before = heap();
@@ -163,7 +164,7 @@ fn run_soak(seed: u64, time: Duration, plant: Option<Plant>) -> ExitCode {
     match soak(seed, time, plant, &heap, &mut report) {
         Ok(_) => {
             println!(
-                "the soak kept its promises, and memory is flat, in {:.1} s",
+                "the soak kept its guarantees with flat memory, in {:.1} s",
                 started.elapsed().as_secs_f64()
             );
             ExitCode::SUCCESS
@@ -171,19 +172,19 @@ fn run_soak(seed: u64, time: Duration, plant: Option<Plant>) -> ExitCode {
         Err(broken) => {
             println!("soak {seed}: {broken}");
             let hours = time.as_secs_f64() / 3_600.0;
-            println!("repeat it: {} --soak {hours}", command(seed, &Omitted::default(), plant));
+            println!("reproduce it: {} --soak {hours}", command(seed, &Omitted::default(), plant));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Returns the bytes that this process has allocated and not freed.
+/// Returns the number of bytes that this process has allocated and not freed.
 fn heap() -> usize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
 }
 
-/// Returns the command that repeats a world.
+/// Returns the command that reproduces a world.
 fn command(seed: u64, omitted: &Omitted, plant: Option<Plant>) -> String {
     let list = |numbers: &std::collections::BTreeSet<usize>| {
         numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
@@ -201,7 +202,7 @@ fn command(seed: u64, omitted: &Omitted, plant: Option<Plant>) -> String {
     command
 }
 
-/// Finds each planted fault.
+/// Prints the number of worlds needed to find each planted fault.
 fn find_plants(first: u64) -> Result<ExitCode> {
     println!("{:<18} {:>7}  found as", "planted fault", "worlds");
     for plant in Plant::all() {
@@ -210,7 +211,7 @@ fn find_plants(first: u64) -> Result<ExitCode> {
             Some((number + 1, broken))
         });
         let Some((worlds, broken)) = found else {
-            bail!("{} worlds do not find the planted fault {}", MOST_FOR_PLANT, plant.name());
+            bail!("{} worlds did not find the planted fault {}", MOST_FOR_PLANT, plant.name());
         };
         println!("{:<18} {worlds:>7}  {}", plant.name(), broken.chars().take(100).collect::<String>());
     }

@@ -10,14 +10,14 @@ use crate::plan::{Plan, Route};
 use crate::random::Random;
 
 const BLOCK_SIZE: usize = 256;
-/// A server that the clients wait for in a bounded world: half of the original's.
+/// The idle timeout of all peers: half of the default of RakNet, so that worlds settle sooner.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn server_key() -> StaticKey {
     StaticKey::from_bytes([0x5E; 32])
 }
 
-/// Returns random bytes for the identity and the secrets of a peer.
+/// Returns random bytes from which a peer derives its GUID and its secrets.
 fn entropy(random: &mut Random) -> [u8; 32] {
     random.bytes(32).try_into().unwrap_or([7; 32])
 }
@@ -54,7 +54,7 @@ pub(crate) fn client(plan: &Plan, route: Route, random: &mut Random) -> Peer<'st
     Peer::with_capacity(capacity, config)
 }
 
-/// Returns how a client of a plan connects.
+/// Returns the connect options of the clients of a plan.
 pub(crate) fn options(plan: &Plan) -> ConnectOptions<'static> {
     let trust = plan.is_secure.then(|| ServerTrust::Key(server_key().public()));
     ConnectOptions { trust, ..ConnectOptions::default() }

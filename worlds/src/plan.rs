@@ -1,7 +1,8 @@
 //! The plan of a world: its clients, its limits and its faults, all drawn from a seed.
 //!
-//! Each seed enables a random part of the kinds of faults ("swarm testing"), since faults that always occur together hide
-//! each other. A fault has a number, by which [`Omitted`] leaves it out to shrink a failure; the others stay as they are.
+//! Each seed enables a random half of the kinds of faults ("swarm testing"), because faults that always occur together
+//! can hide each other. To shrink a failure, [`Omitted`] leaves out faults by their numbers, without a change of the
+//! others.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ use rakwire::sim::{Bottleneck, Conditions, GilbertElliott};
 
 use crate::random::Random;
 
-/// The time for which faults begin and traffic flows.
+/// The duration of the first phase of a world, in which faults begin.
 pub const ACTIVE: Duration = Duration::from_secs(20);
 
 /// The route of a client to the server.
@@ -18,11 +19,11 @@ pub const ACTIVE: Duration = Duration::from_secs(20);
 pub enum Route {
     /// UDP to the server.
     Direct,
-    /// UDP to the front, which validates the address and forwards.
+    /// UDP to the front, which validates the client's address and forwards its datagrams to the server.
     Front,
-    /// Datagrams to the relay, as by WebTransport.
+    /// Unreliable datagrams to the relay, like WebTransport.
     RelayDatagrams,
-    /// A stream to the relay, as by a WebSocket.
+    /// A reliable stream to the relay, like WebSocket.
     RelayStream,
 }
 
@@ -36,13 +37,13 @@ impl Route {
 /// A client of the world.
 #[derive(Clone, Debug)]
 pub struct ClientPlan {
-    /// Its route to the server.
+    /// The route to the server.
     pub route: Route,
-    /// The conditions of its access network without faults.
+    /// The conditions of the access network while no fault affects it.
     pub conditions: Conditions,
-    /// The longest UDP payload that its access network carries, in bytes.
+    /// The longest UDP payload that the access network carries, in bytes.
     pub path: usize,
-    /// The number of messages that it sends and receives at each tick, at most.
+    /// The maximum number of messages per tick of 25 ms in each direction.
     pub messages: u64,
     /// The longest message in bytes.
     pub longest: u64,
@@ -53,43 +54,43 @@ pub struct ClientPlan {
 pub struct Fault {
     /// The time after the start at which it begins.
     pub at: Duration,
-    /// The client that it concerns, where it concerns one.
+    /// The affected client; ignored by faults of the server, the relay, the front and the network between them.
     pub client: usize,
-    /// The event.
+    /// The kind of the fault.
     pub kind: FaultKind,
 }
 
-/// The events that a world survives.
+/// The kinds of faults.
 #[derive(Clone, Debug)]
 pub enum FaultKind {
-    /// The access network carries nothing.
+    /// The access network of a client delivers nothing. A stream delivers its data afterwards.
     Blackout {
-        /// Its duration.
+        /// The duration.
         lasts: Duration,
     },
-    /// The access network has other conditions.
+    /// The access network of a client has other conditions, such as a higher loss.
     BadNetwork {
         /// The conditions of both directions.
         conditions: Conditions,
-        /// Their duration.
+        /// The duration.
         lasts: Duration,
     },
-    /// The access network carries shorter datagrams only.
+    /// The access network of a client drops datagrams longer than `path`.
     NarrowPath {
         /// The longest UDP payload in bytes.
         path: usize,
-        /// True if the client's system reports datagrams that are too long.
+        /// True if the client is notified of datagrams that are too long.
         is_reported: bool,
-        /// Its duration.
+        /// The duration.
         lasts: Duration,
     },
-    /// The router of the client has a new address, and has lost its mappings.
+    /// The router of the client gets another address and loses its mappings.
     NewAddress,
-    /// The client's program ends abruptly and restarts.
+    /// The client's program restarts without a disconnect.
     ClientRestart,
-    /// The client's process is suspended; its clock runs on.
+    /// The client's process is suspended while its clock continues.
     ClientStall {
-        /// Its duration.
+        /// The duration.
         lasts: Duration,
     },
     /// The player disconnects, and returns later.
@@ -99,46 +100,46 @@ pub enum FaultKind {
     },
     /// The client's clock jumps ahead.
     ClientClock {
-        /// The distance.
+        /// The length of the jump.
         by: Duration,
     },
-    /// The connection of the client to the relay is lost, and returns.
+    /// The client loses its connection to the relay and opens another one later.
     CarrierLost {
-        /// The time without it.
+        /// The time without a connection.
         lasts: Duration,
     },
-    /// The server's process is suspended; its clock runs on.
+    /// The server's process is suspended while its clock continues.
     ServerStall {
-        /// Its duration.
+        /// The duration.
         lasts: Duration,
     },
     /// The server's clock jumps ahead.
     ServerClock {
-        /// The distance.
+        /// The length of the jump.
         by: Duration,
     },
-    /// The server's program ends abruptly and restarts.
+    /// The server's program stops without disconnects and starts again later.
     ServerRestart {
-        /// The time without it.
+        /// The time for which the server is not running.
         lasts: Duration,
     },
-    /// The relay's program restarts: all its flows are gone.
+    /// The relay's program restarts and loses all flows.
     RelayRestart,
-    /// The front's program restarts.
+    /// The front's program restarts and loses all flows.
     FrontRestart {
-        /// True if it has another key for its cookies then.
+        /// True if the front has another cookie key afterwards.
         has_new_key: bool,
     },
     /// The network between relay, front and server has a narrow bottleneck.
     Congestion {
-        /// Its rate.
+        /// The rate of the bottleneck.
         bits_per_second: u64,
-        /// Its duration.
+        /// The duration.
         lasts: Duration,
     },
     /// Random datagrams from unknown sources arrive at the server and at the front.
     Noise {
-        /// Their number.
+        /// The number of datagrams.
         datagrams: u64,
     },
 }
@@ -149,18 +150,18 @@ pub const KINDS: u64 = 16;
 /// The faults and clients that are left out of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Omitted {
-    /// The numbers of faults.
+    /// The numbers of the omitted faults.
     pub faults: BTreeSet<usize>,
-    /// The numbers of clients.
+    /// The numbers of the omitted clients.
     pub clients: BTreeSet<usize>,
 }
 
 /// A world before it runs.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The seed of everything.
+    /// The seed that determines the whole world.
     pub seed: u64,
-    /// The time for which faults begin and traffic flows.
+    /// The duration of the first phase, in which faults begin.
     pub active: Duration,
     /// The clients by number; those left out are `None`.
     pub clients: Vec<Option<ClientPlan>>,
@@ -177,18 +178,18 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Makes the plan of a seed.
+    /// Returns the plan of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::without(seed, &Omitted::default())
     }
 
-    /// Makes the plan of a seed without some of its faults and clients.
+    /// Returns the plan of a seed without the omitted faults and clients.
     #[must_use]
     pub fn without(seed: u64, omitted: &Omitted) -> Self {
         let mut random = Random::new(seed);
         let count = 1 + random.below(8) as usize;
-        // The front answers the handshake itself, so secure clients do not pass through it (docs/udp-front.md).
+        // The front handles handshakes itself and supports no secure connections (docs/udp-front.md).
         let is_secure = random.below(4) == 0;
         let clients: Vec<_> = (0..count).map(|_| ClientPlan::draw(&mut random, is_secure)).collect();
         let enabled = random.draw();
@@ -220,18 +221,19 @@ impl Plan {
     }
 }
 
-/// The clients of a soak.
+/// The number of clients of a soak.
 const SOAK_CLIENTS: usize = 8;
 /// The time after which a soak enables other kinds of faults.
 const CHAPTER: Duration = Duration::from_secs(600);
-/// The mean time between two faults of a soak, and between two players that leave besides.
+/// The mean time between two candidate faults of a soak. Those of a kind that is not enabled are left out.
 const FAULT_EVERY: Duration = Duration::from_secs(3);
+/// The mean time between two players that leave, in addition to the faults.
 const LEAVE_EVERY: Duration = Duration::from_secs(20);
-/// The messages that a client of a soak sends at each tick at most, if it sends much and otherwise.
+/// The maximum number of messages per tick that a client of a soak sends: for the first two clients and for the others.
 const SOAK_MESSAGES: [u64; 2] = [12, 2];
 
 impl Plan {
-    /// Makes the plan of a soak without its faults, which [`draw_chapters`](Self::draw_chapters) adds.
+    /// Returns the plan of a soak without faults, which [`draw_chapters`](Self::draw_chapters) adds.
     #[must_use]
     pub(crate) fn soak(seed: u64) -> Self {
         let mut random = Random::new(seed);
@@ -251,7 +253,9 @@ impl Plan {
         }
     }
 
-    /// Replaces the faults by others for `active`: each ten minutes have other kinds, and players leave all the time.
+    /// Replaces the faults of the plan with random faults for a phase of length `active`.
+    ///
+    /// Every ten minutes, other kinds of faults are enabled. Players leave during the whole phase.
     pub(crate) fn draw_chapters(&mut self, random: &mut Random, active: Duration) {
         self.active = active;
         self.faults.clear();
@@ -324,7 +328,7 @@ fn millis(random: &mut Random, most: u64) -> Duration {
     Duration::from_millis(random.below(most))
 }
 
-/// Draws conditions with a loss of at most `worst` percent.
+/// Draws conditions with at most `worst` percent of loss, duplication and reordering each.
 fn draw_conditions(random: &mut Random, worst: u64) -> Conditions {
     let mut share = |most: u64| random.below(most * 10 + 1) as f64 / 1_000.0;
     let (loss, duplication, reordering) = (share(worst), share(worst), share(worst));

@@ -1,8 +1,8 @@
-//! Faults that are put into a world on purpose, to show that its checks find them.
+//! Planted faults: deliberate faults of a world that its checks must find.
 
 use clap::ValueEnum;
 
-/// A fault of the simulated driver, one for each guarantee.
+/// A deliberate fault of the simulated drivers. There is at least one for each guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Plant {
     /// A message that arrived is not delivered to the server's application.
@@ -13,28 +13,28 @@ pub enum Plant {
     SwapsMessages,
     /// A byte of a message is changed.
     ChangesByte,
-    /// The relay sends datagrams of one flow to the client of another one.
+    /// The relay sends the datagrams of a flow to the client of another flow.
     MixesFlows,
-    /// The relay forgets the flow of a client that may return.
+    /// The relay refuses to resume the flow of a client that reconnects.
     ForgetsFlow,
     /// The relay's driver never handles timeouts of its flows.
     KeepsFlow,
-    /// The server's driver no longer sends to its first client.
+    /// After 20 messages at the server, all datagrams from the server and the front to clients are dropped.
     StarvesClient,
-    /// The clients' driver calls no timeouts.
+    /// The clients' driver handles no timeouts.
     MissesTimeouts,
-    /// The server's driver drops a disconnection notification, and its timeouts are not handled after that.
+    /// The clients do not disconnect at the end.
     KeepsConnection,
 }
 
 impl Plant {
-    /// Returns all of them.
+    /// Returns all planted faults.
     #[must_use]
     pub fn all() -> &'static [Self] {
         Self::value_variants()
     }
 
-    /// Returns its name on the command line.
+    /// Returns the name of the fault on the command line.
     #[must_use]
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Shrinks a failure: leaves out faults and clients one by one, as long as the world still fails.
+//! Shrinks a failure: omits every fault and client without which the world still fails.
 
 use std::any::Any;
 use std::panic;
@@ -23,7 +23,9 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
-/// Returns the largest part that can be left out of a failing world, and its failure then.
+/// Returns clients and faults that a failing world does not need to fail, and the failure without them.
+///
+/// The result is a local optimum: leaving out any further client or fault makes the world pass.
 #[must_use]
 pub fn shrink(seed: u64, plant: Option<Plant>, broken: Broken) -> (Omitted, Broken) {
     let plan = Plan::new(seed);

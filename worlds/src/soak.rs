@@ -1,8 +1,8 @@
-//! A soak: one world for hours of virtual time, with faults throughout, and players that come and go.
+//! A soak: one world for hours of virtual time, in which faults begin and players leave and return throughout.
 //!
-//! Its time is divided into quarters. At the end of each the faults stop, everything is delivered, and all clients
-//! disconnect, as at the end of any world. Nothing is in use then, so the heap of the process must be as large as at the
-//! end of the quarter before.
+//! The time is divided into quarters. At the end of each quarter the faults stop, everything is delivered, and all
+//! clients disconnect, as at the end of any world. The heap of the process must then be about as large as after the
+//! first quarter.
 
 use core::time::Duration;
 
@@ -13,27 +13,30 @@ use crate::usage::Usage;
 use crate::world::{Outcome, Phase, World};
 use crate::{Broken, Kept};
 
-/// The number of parts that are compared.
+/// The number of parts whose use of memory is compared.
 pub const QUARTERS: usize = 4;
-/// The heap in bytes by which a later quarter may end above the first: queues keep the room of their longest time.
+/// The number of bytes by which the heap after a later quarter may exceed the heap after the first one.
+///
+/// Queues never shrink, so the heap grows with their maximum length.
 const HEAP_SLACK: usize = 256 * 1_024;
-/// The time in which the last events arrive after the last connection.
+/// The time for which a quarter continues after the last connection has closed, so that applications poll the last
+/// events.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
 
-/// A quarter of a soak.
+/// The measurements of a quarter of a soak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quarter {
-    /// Its messages, connections, faults and time.
+    /// The number of messages, connections, faults and virtual seconds.
     pub outcome: Outcome,
-    /// The blocks of memory of all peers in use, on average.
+    /// The average number of blocks in use by all peers together.
     pub blocks: u64,
-    /// The same at most.
+    /// The maximum number of blocks in use by all peers together.
     pub most_blocks: usize,
-    /// The connections of the server, on average.
+    /// The average number of connections of the server.
     pub connections: u64,
-    /// The flows of relay and front, on average.
+    /// The average number of flows of relay and front together.
     pub flows: u64,
-    /// The heap of the process in bytes when everything was over.
+    /// The heap of the process in bytes at the end of the quarter.
     pub heap: usize,
 }
 
@@ -41,7 +44,7 @@ pub struct Quarter {
 /// quarter.
 ///
 /// # Errors
-/// The guarantee that was broken, with the quarter and the virtual time in it, or the memory that grew.
+/// The violated guarantee, with the quarter and the virtual time within it, or the memory that has grown.
 pub fn soak(
     seed: u64,
     time: Duration,
@@ -73,10 +76,10 @@ const fn quarter(outcome: Outcome, usage: Usage, heap: usize) -> Quarter {
     Quarter { outcome, blocks, most_blocks: usage.most_blocks, connections, flows, heap }
 }
 
-/// Checks that no quarter used clearly more than the first.
+/// Checks that no later quarter used much more memory or many more flows than the first.
 ///
 /// # Errors
-/// What has grown.
+/// The measurement that has grown.
 pub fn check_flat(quarters: &[Quarter]) -> Kept {
     let Some((first, later)) = quarters.split_first() else { return Ok(()) };
     for quarter in later {
@@ -95,19 +98,22 @@ pub fn check_flat(quarters: &[Quarter]) -> Kept {
 }
 
 impl World {
-    /// Runs the faults of the plan, ends everything, and forgets the connections.
+    /// Runs the plan to its end and removes the records of its connections.
     fn live_through_quarter(&mut self) -> Result<Outcome, Broken> {
         (self.start, self.next_fault, self.phase) = (self.now, 0, Phase::Active);
         let outcome = self.live()?;
         self.run_until(self.now + LAST_EVENTS, |_| false)?;
         if !self.server_connections.is_empty() {
-            return Err(format!("{} connections ended without an event", self.server_connections.len()));
+            return Err(format!(
+                "{} connections of the server closed without an event",
+                self.server_connections.len()
+            ));
         }
         for client in self.clients.iter_mut().flatten() {
             if client.current.take().is_some() {
-                return Err("a connection of a client ended without an event".to_owned());
+                return Err("a connection of a client closed without an event".to_owned());
             }
-            // Flows that no page came back to have expired.
+            // The relay has removed all flows.
             client.ticket = None;
         }
         self.first_attempt += self.attempts.len();

@@ -1,6 +1,6 @@
-//! Attempts to connect, and the messages that each one carries in both directions.
+//! Connection attempts, and the messages of their connections in both directions.
 //!
-//! A message begins with the number of its attempt, so that a byte of another connection is found.
+//! A message begins with the number of its attempt, which reveals a message that arrives on another connection.
 
 use core::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::Kept;
 use crate::ledger::{Ledger, draw_delivery};
 use crate::random::Random;
 
-/// The first byte of each message; those below 0x1B belong to RakNet.
+/// The first byte of each message; ids below 0x1B are reserved for RakNet.
 const MARK: u8 = 0x90;
 const HEAD: usize = 5;
 
@@ -21,33 +21,34 @@ pub(crate) struct Direction {
     ledger: Ledger,
     /// The number of messages that were accepted.
     sent: usize,
-    /// True once the last message was accepted, which is reliable and ordered.
+    /// True once the last message was accepted for sending. It is reliable and ordered.
     pub(crate) has_final: bool,
 }
 
-/// One attempt of a client to connect, and the messages of its connection.
+/// An attempt of a client to connect, and the messages of its connection.
 pub(crate) struct Attempt {
     number: u32,
     /// To the server.
     pub(crate) up: Direction,
     /// To the client.
     pub(crate) down: Direction,
-    /// The server's connection of this attempt, while it is open and a message has arrived.
+    /// The open connection at the server; known only after its first message.
     pub(crate) server_side: Option<ConnectionId>,
-    /// True once it has had a connection at the server, at most one.
+    /// True once a message has arrived at the server.
     pub(crate) was_reached: bool,
-    /// The time at which its end was noted, and the messages that had arrived once it was forgotten.
+    /// The time at which the connection was found closed at both peers.
     ended_at: Option<Instant>,
+    /// The number of delivered messages, once the ledgers are freed.
     arrived: Option<usize>,
 }
 
-/// The messages of one direction after which a client begins another connection: a ledger knows 65,535, and some are
-/// sent after that.
+/// The number of messages in one direction after which a client starts another connection. A ledger can distinguish
+/// 65,535 messages, and some more are sent before the connection closes.
 const MANY: usize = 40_000;
-/// The time after the end of a connection at which none of its datagrams is under way.
+/// The time after the end of a connection at which none of its datagrams is in flight.
 const FORGET: Duration = Duration::from_secs(60);
 
-/// A message as the application receives it.
+/// A received message.
 #[derive(Clone)]
 pub(crate) struct Received {
     pub(crate) delivery: Delivery,
@@ -67,17 +68,17 @@ impl Attempt {
         }
     }
 
-    /// Returns true if few further messages can be distinguished from those that were sent.
+    /// Returns true if one direction has carried so many messages that its ledger soon cannot distinguish further ones.
     pub(crate) const fn has_little_room(&self) -> bool {
         self.up.sent > MANY || self.down.sent > MANY
     }
 
-    /// Returns the number of messages that arrived.
+    /// Returns the number of delivered messages in both directions.
     pub(crate) fn arrived(&self) -> usize {
         self.arrived.unwrap_or_else(|| self.up.ledger.arrived() + self.down.ledger.arrived())
     }
 
-    /// Notes that neither side has the connection any more, and frees its ledgers after a while.
+    /// Handles an attempt whose connection is closed at both peers: frees its ledgers after a minute.
     pub(crate) fn handle_end(&mut self, now: Instant) {
         let ended = *self.ended_at.get_or_insert(now);
         if self.arrived.is_none() && now >= ended + FORGET {
@@ -88,7 +89,7 @@ impl Attempt {
 }
 
 impl Direction {
-    /// Sends up to `count` messages, as far as there is room.
+    /// Sends a random number of messages, at most `count`, until one is refused.
     pub(crate) fn send(
         &mut self,
         peer: &mut Peer<'static>,
@@ -106,7 +107,7 @@ impl Direction {
         Ok(())
     }
 
-    /// Sends the last message, once it is accepted.
+    /// Sends the last message, unless it was already accepted.
     pub(crate) fn send_final(
         &mut self,
         peer: &mut Peer<'static>,
@@ -141,7 +142,7 @@ impl Direction {
                 self.sent += 1;
                 Ok(true)
             }
-            // The memory that a channel takes when it is first used counts too.
+            // A high channel takes memory when it is first used, so even a message of valid length may never fit.
             Err(
                 SendError::QuotaExceeded
                 | SendError::PoolExhausted
@@ -152,7 +153,7 @@ impl Direction {
         }
     }
 
-    /// Checks a message that arrived.
+    /// Checks a received message.
     pub(crate) fn arrive(&mut self, attempt: u32, message: &Received) -> Kept {
         let (of, content) = split(&message.bytes).ok_or("a message arrived that was never sent")?;
         if of != attempt {
@@ -161,7 +162,7 @@ impl Direction {
         self.ledger.arrive(message.delivery, content).map_err(|broken| format!("attempt {attempt}: {broken}"))
     }
 
-    /// Returns true if everything that was accepted has arrived, the last message included.
+    /// Returns true if the last message was accepted and all owed messages have arrived.
     pub(crate) fn is_settled(&self) -> bool {
         self.has_final && self.ledger.owed().is_none()
     }
@@ -171,7 +172,7 @@ impl Direction {
         match self.ledger.owed() {
             Some(owed) => owed,
             None if self.has_final => "settled".to_owned(),
-            None => "its last message was not accepted".to_owned(),
+            None => "the last message was not accepted for sending".to_owned(),
         }
     }
 }
@@ -182,7 +183,7 @@ impl Attempt {
     }
 }
 
-/// Returns the attempt of a message, and the rest of it.
+/// Returns the attempt number of a message, and its content.
 pub(crate) fn split(message: &[u8]) -> Option<(u32, &[u8])> {
     let (head, content) = message.split_at_checked(HEAD)?;
     let (mark, number) = head.split_first()?;
@@ -213,12 +214,12 @@ pub(crate) fn take_events(peer: &mut Peer<'static>) -> Vec<Happening> {
     events
 }
 
-/// An event that the worlds handle.
+/// An event of a peer, with its data copied.
 pub(crate) enum Happening {
     Connected(ConnectionId),
-    /// With the reason.
+    /// An attempt failed, with the reason.
     Failed(String),
-    /// With the reason.
+    /// A connection closed, with the reason.
     Ended(ConnectionId, String),
     Message(ConnectionId, Received),
 }

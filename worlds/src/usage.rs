@@ -1,6 +1,6 @@
-//! The memory, connections and flows in use, over a part of a world's time.
+//! The blocks, connections and flows in use, sampled during a part of a world's time.
 
-/// The sums and the maximum of regular notes.
+/// The sums and the maximum of the samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     notes: u64,
@@ -11,7 +11,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Notes the blocks of all peers, the connections of the server, and the flows of relay and front in use.
+    /// Adds a sample: the blocks in use by all peers, the connections of the server, and the flows of relay and front.
     pub(crate) fn note(&mut self, blocks: usize, connections: usize, flows: usize) {
         self.notes += 1;
         self.blocks += blocks as u64;
@@ -20,7 +20,7 @@ impl Usage {
         self.most_blocks = self.most_blocks.max(blocks);
     }
 
-    /// Returns the means of blocks, connections and flows.
+    /// Returns the mean numbers of blocks, connections and flows.
     pub(crate) const fn means(&self) -> [u64; 3] {
         let notes = if self.notes == 0 { 1 } else { self.notes };
         [self.blocks / notes, self.connections / notes, self.flows / notes]

@@ -1,4 +1,4 @@
-//! A world that runs: its parts, its clock, and the guarantees that are checked.
+//! A running world: its parts, its clock, and the checks of its guarantees.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -18,8 +18,8 @@ use crate::traffic::{Attempt, Received};
 use crate::usage::Usage;
 use crate::{Broken, Kept, peers};
 
-/// The addresses of the server, the front and the relay. Those that the server sees of front and relay are private, so
-/// that it does not limit their clients as those of one household.
+/// The addresses of the server, the front and the relay. The server does not apply its limits per address to private
+/// addresses, so the front and the relay use such addresses towards the server.
 pub(crate) const SERVER: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1)), 19_132);
 pub(crate) const FRONT: SocketAddr =
@@ -27,15 +27,15 @@ pub(crate) const FRONT: SocketAddr =
 pub(crate) const FRONT_INSIDE: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 0, 0, 2);
 pub(crate) const RELAY_INSIDE: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 0, 0, 3);
 
-/// The interval at which the use of memory is noted, and connections that have ended are forgotten.
+/// The interval at which the use of memory is sampled, and the records of closed connections are freed.
 const REVIEW: Duration = Duration::from_secs(1);
 /// The interval at which applications send.
 const TICK: Duration = Duration::from_millis(25);
-/// The time within which everything is delivered once the faults have stopped.
+/// The time limit for the delivery of all messages after the faults have stopped.
 const SETTLE: Duration = Duration::from_secs(120);
-/// The time within which nothing is left once all clients have disconnected.
+/// The time limit for freeing all connections and flows after all clients have disconnected.
 const CLOSE: Duration = Duration::from_secs(90);
-/// The number of steps at one time after which a world counts as stuck.
+/// The number of consecutive steps without an advance of the clock after which a world counts as stuck.
 const STEPS_AT_ONCE: u32 = 20_000;
 /// The conditions of the network between relay, front and server.
 pub(crate) const INSIDE: Conditions = Conditions {
@@ -48,14 +48,14 @@ pub(crate) const INSIDE: Conditions = Conditions {
     bottleneck: None,
 };
 
-/// The numbers of a world that has kept its guarantees.
+/// The statistics of a world that has kept its guarantees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Messages that arrived.
+    /// The number of delivered messages.
     pub messages: usize,
-    /// Connections that were opened.
+    /// The number of connections on which the server received a message.
     pub connections: usize,
-    /// Faults that began.
+    /// The number of faults that began.
     pub faults: usize,
     /// The virtual time in seconds.
     pub seconds: u64,
@@ -71,30 +71,30 @@ impl Outcome {
     }
 }
 
-/// A part of a world's life.
+/// A phase of a world.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Faults begin and all applications send.
     Active,
-    /// There are no faults. Each connection sends a last message, and those that send much continue, until the others
-    /// have everything.
+    /// No faults begin. Each connection sends a last message. Clients that send much continue until the others have
+    /// received everything.
     Settling { others_are_done: bool },
     /// All clients have disconnected.
     Closing,
 }
 
-/// The end of a fault.
+/// The restoration at the end of a fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// The access network of this client is as before.
+    /// Restores the access network of this client.
     Client(usize),
-    /// The network between relay, front and server is as before.
+    /// Restores the network between relay, front and server.
     Inside,
-    /// The server restarts.
+    /// Starts the server again.
     Server,
 }
 
-/// A world.
+/// A running world.
 pub struct World {
     pub(crate) plan: Plan,
     pub(crate) plant: Option<Plant>,
@@ -104,24 +104,24 @@ pub struct World {
     pub(crate) random: Random,
     pub(crate) clients: Vec<Option<Client>>,
     pub(crate) attempts: Vec<Attempt>,
-    /// The number of the first of them.
+    /// The number of the first attempt in `attempts`.
     pub(crate) first_attempt: usize,
     pub(crate) server: Host,
-    /// The time until which the server does not run, if it is about to restart.
+    /// The time at which a stopped server starts again.
     pub(crate) server_is_down_until: Option<Instant>,
-    /// The server's connections, and the index of the attempt that each belongs to, once a message has arrived.
+    /// The server's connections, each with the index of its attempt, which is known after the first message.
     pub(crate) server_connections: HashMap<ConnectionId, Option<usize>>,
     pub(crate) relay: Relay,
     pub(crate) front: SimulatedFront,
-    /// From relay and front to the server, and back.
+    /// The network from relay and front to the server, and back.
     pub(crate) to_server: Link,
     pub(crate) from_server: Link,
     pub(crate) next_fault: usize,
     pub(crate) endings: Vec<(Instant, Ending)>,
     pub(crate) next_tick: Instant,
-    /// A message that a plant holds back.
+    /// A message that the planted fault `SwapsMessages` holds back.
     pub(crate) held: Option<(ConnectionId, Received)>,
-    /// Messages at the server, by which plants choose.
+    /// The number of messages that the server has received; planted faults affect every 40th.
     pub(crate) received: u64,
     /// The memory, connections and flows in use.
     pub(crate) usage: Usage,
@@ -129,7 +129,7 @@ pub struct World {
 }
 
 impl World {
-    /// Creates the world of a plan, with a planted fault or none.
+    /// Creates the world of a plan, optionally with a planted fault.
     #[must_use]
     pub fn new(plan: Plan, plant: Option<Plant>) -> Self {
         let mut random = Random::new(plan.seed ^ 0x0BAD_5EED);
@@ -174,7 +174,7 @@ impl World {
     /// Runs the world to its end.
     ///
     /// # Errors
-    /// The guarantee that was broken, with the virtual time.
+    /// The violated guarantee, with the virtual time.
     pub fn run(mut self) -> Result<Outcome, Broken> {
         self.live().map_err(|broken| {
             let millis = self.now.saturating_since(self.start).as_millis();
@@ -182,7 +182,7 @@ impl World {
         })
     }
 
-    /// Runs the faults of the plan, and until everything is delivered and nothing is left.
+    /// Runs all phases: the faults of the plan, the delivery of all messages, and the disconnection of all clients.
     pub(crate) fn live(&mut self) -> Result<Outcome, Broken> {
         self.run_until(self.start + self.plan.active, |_| false)?;
         self.stop_faults();
@@ -204,7 +204,7 @@ impl World {
         })
     }
 
-    /// Runs until these clients are connected and everything has arrived.
+    /// Runs until the clients selected by `which` are connected and all their messages have arrived.
     fn settle(&mut self, which: impl Fn(&Client) -> bool) -> Kept {
         let is_done = |world: &Self| {
             let mut clients = world.clients.iter().flatten().filter(|client| which(client));
@@ -217,7 +217,11 @@ impl World {
             self.clients.iter().zip(0..).filter_map(|(client, number)| Some((client.as_ref()?, number)));
         let late = late.filter(|(client, _)| which(client) && !self.is_settled(client));
         let late: Vec<String> = late.map(|(client, number)| self.describe_client(client, number)).collect();
-        Err(format!("not settled {} s after the last fault: {}", SETTLE.as_secs(), late.join("; ")))
+        Err(format!(
+            "not everything was delivered {} s after the last fault: {}",
+            SETTLE.as_secs(),
+            late.join("; ")
+        ))
     }
 
     fn is_settled(&self, client: &Client) -> bool {
@@ -230,18 +234,18 @@ impl World {
     fn describe_client(&self, client: &Client, number: usize) -> String {
         let (route, last) = (client.plan.route, &client.last_end);
         let Some(current) = client.current else {
-            return format!("client {number} ({route:?}) has no connection: {last}");
+            return format!("client {number} ({route:?}) has no connection, last reason: {last}");
         };
         let attempt = &self.attempts[current.attempt];
         let (up, down) = (attempt.up.describe(), attempt.down.describe());
         let (open, known) = (current.is_open, attempt.server_side.is_some());
         format!(
-            "client {number} ({route:?}), attempt {}, open {open}, known to the server {known}, before: {last}, up: {up}, down: {down}",
+            "client {number} ({route:?}), attempt {}, open: {open}, message at server: {known}, last reason: {last}, up: {up}, down: {down}",
             attempt.number()
         )
     }
 
-    /// Runs until `end`, or until `is_done`; returns true if so.
+    /// Runs until `is_done` returns true, but at most until `end`; returns true if it did.
     pub(crate) fn run_until(
         &mut self,
         end: Instant,
@@ -256,13 +260,13 @@ impl World {
             self.step(end)?;
             steps = if self.now == before { steps + 1 } else { 0 };
             if steps > STEPS_AT_ONCE {
-                return Err("the clock stands still: something is due for ever".to_owned());
+                return Err("events occur endlessly without an advance of the clock".to_owned());
             }
         }
         Ok(is_done(self))
     }
 
-    /// Does everything that is due, and advances the clock.
+    /// Handles everything that is due and advances the clock to the next event.
     fn step(&mut self, end: Instant) -> Kept {
         self.apply_faults();
         self.receive();
@@ -289,7 +293,7 @@ impl World {
     fn next(&self) -> Option<Instant> {
         let clients = self.clients.iter().flatten();
         let of_clients = clients.flat_map(|client| {
-            // A client that waits for its stream continues when the stream has delivered something.
+            // A client that waits for capacity in its stream continues when the stream delivers data.
             let host = client.host.next(self.now).filter(|_| client.up.has_room());
             [host, client.up.next_arrival(), client.down.next_arrival()]
         });
@@ -307,7 +311,7 @@ impl World {
         of_clients.chain(others).flatten().min()
     }
 
-    /// Notes what is in use, and forgets connections that have ended.
+    /// Samples the blocks, connections and flows in use, and frees the records of closed connections.
     fn review(&mut self) {
         let peers = self.clients.iter().flatten().map(|client| &client.host.peer).chain([&self.server.peer]);
         let blocks = peers.map(|peer| peer.blocks() - peer.blocks_available()).sum();
@@ -327,7 +331,7 @@ impl World {
     fn check(&self) -> Kept {
         let (free, all) = (self.server.peer.blocks_available(), self.server.peer.blocks());
         if free > all {
-            return Err(format!("{free} of {all} blocks are free"));
+            return Err(format!("more blocks are free than exist: {free} of {all}"));
         }
         self.relay.check()?;
         self.front.check()
@@ -338,7 +342,9 @@ impl World {
         for peer in peers {
             let (free, all) = (peer.blocks_available(), peer.blocks());
             if free != all {
-                return Err(format!("{free} of {all} blocks are free after the last connection"));
+                return Err(format!(
+                    "only {free} of {all} blocks are free after all connections have closed"
+                ));
             }
         }
         Ok(())
@@ -364,7 +370,7 @@ impl World {
 }
 
 impl Client {
-    /// Returns true if the client uses all of its memory.
+    /// Returns true if the client sends more than ten messages per tick, which fills its memory.
     pub(crate) const fn sends_much(&self) -> bool {
         self.plan.messages > 10
     }
@@ -373,7 +379,7 @@ impl Client {
         self.plan.route.is_relayed()
     }
 
-    /// Returns the address to which it connects.
+    /// Returns the address to which the client's peer connects.
     pub(crate) fn remote(&self) -> SocketAddr {
         if self.plan.route == Route::Front { FRONT } else { SERVER }
     }

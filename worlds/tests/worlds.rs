@@ -1,4 +1,4 @@
-//! Worlds keep their guarantees, and planted faults are found.
+//! Simulated worlds keep their guarantees, and their checks find planted faults.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -12,9 +12,9 @@ use rakwire_worlds::shrink::{run, shrink};
 use rakwire_worlds::soak::{QUARTERS, Quarter, check_flat, soak};
 use rakwire_worlds::world::Outcome;
 
-/// The first seeds; `cargo run --release -p rakwire-worlds -- --worlds N` runs more.
+/// The number of seeds; `cargo run --release -p rakwire-worlds -- --worlds N` runs more.
 const WORLDS: u64 = 100;
-/// The number of worlds in which a planted fault must be found.
+/// The maximum number of worlds needed to find a planted fault.
 const MOST_FOR_PLANT: u64 = 100;
 
 #[test]
@@ -23,7 +23,7 @@ fn the_first_worlds_keep_their_guarantees() {
     for seed in 0..WORLDS {
         let outcome = run(seed, &Omitted::default(), None);
         let outcome = outcome.unwrap_or_else(|broken| {
-            panic!("{broken}; repeat it by cargo run --release -p rakwire-worlds -- --seed {seed}")
+            panic!("{broken}; reproduce it: cargo run --release -p rakwire-worlds -- --seed {seed}")
         });
         messages += outcome.messages;
         faults += outcome.faults;
@@ -38,15 +38,15 @@ fn equal_seeds_have_equal_outcomes() {
     assert_eq!(outcome, run(seed, &Omitted::default(), None));
 }
 
-/// Returns the first world in which a planted fault is found, and the guarantee that it breaks.
+/// Returns the seed of the first world that finds a planted fault, and the violated guarantee.
 fn find(plant: Plant) -> (u64, String) {
     let found =
         (0..MOST_FOR_PLANT).find_map(|seed| Some((seed, run(seed, &Omitted::default(), Some(plant)).err()?)));
-    found.unwrap_or_else(|| panic!("no world finds the planted fault {}", plant.name()))
+    found.unwrap_or_else(|| panic!("{MOST_FOR_PLANT} worlds did not find the planted fault {}", plant.name()))
 }
 
 #[test]
-fn every_deliberate_fault_is_found() {
+fn every_planted_fault_is_found() {
     for plant in Plant::all() {
         find(*plant);
     }
@@ -58,8 +58,8 @@ fn a_shrunk_plan_still_fails() {
     let (omitted, broken) = shrink(seed, Some(Plant::ForgetsFlow), broken);
     assert_eq!(run(seed, &omitted, Some(Plant::ForgetsFlow)).err(), Some(broken));
     let plan = Plan::without(seed, &omitted);
-    assert_eq!(plan.clients.iter().flatten().count(), 1, "one client is enough");
-    assert_eq!(plan.faults.len(), 1, "one fault is enough: {:?}", plan.faults);
+    assert_eq!(plan.clients.iter().flatten().count(), 1, "one client must be enough");
+    assert_eq!(plan.faults.len(), 1, "one fault must be enough: {:?}", plan.faults);
 }
 
 #[test]
@@ -94,7 +94,6 @@ fn each_kind_of_fault_and_route_occurs() {
     }
 }
 
-/// Returns a result that does not depend on the number of threads.
 #[test]
 fn a_batch_on_several_threads_equals_one_on_a_single_thread() {
     let batch = |jobs| {
@@ -110,15 +109,15 @@ fn a_batch_reports_its_first_failing_world() {
     let plant = Plant::LosesMessage;
     let (first, broken) = find(plant);
     let reported = Mutex::new(0);
-    let report = |_: &Progress| *reported.lock().expect("no panic") += 1;
+    let report = |_: &Progress| *reported.lock().expect("an unpoisoned lock") += 1;
     let jobs = NonZeroUsize::new(2).expect("not zero");
     let batch = run_all(0..first + 10, jobs, &Omitted::default(), Some(plant), &report);
     assert_eq!(batch.failure, Some((first, broken)));
-    assert_eq!(reported.into_inner().expect("no panic"), batch.worlds);
+    assert_eq!(reported.into_inner().expect("an unpoisoned lock"), batch.worlds);
 }
 
 #[test]
-fn a_batch_continues_from_the_first_world_that_has_not_ended() {
+fn a_batch_continues_from_the_first_unfinished_world() {
     let mut batch = Batch::new(0..9);
     assert_eq!([batch.begin(), batch.begin()], [Some(0), Some(1)]);
     assert_eq!(batch.end(1, Ok(Outcome::default())).from, 0);
@@ -127,17 +126,17 @@ fn a_batch_continues_from_the_first_world_that_has_not_ended() {
 
 #[test]
 fn a_short_soak_keeps_its_guarantees_with_flat_memory() {
-    // Other tests allocate meanwhile, so the heap of this process is not compared here.
+    // Other tests of this process allocate at the same time, so the heap is not compared.
     let mut reported = 0;
     let quarters = soak(0, Duration::from_secs(486), None, &|| 0, &mut |_| reported += 1);
     let quarters = quarters.unwrap_or_else(|broken| {
-        panic!("{broken}; repeat it by cargo run --release -p rakwire-worlds -- --soak 0.135")
+        panic!("{broken}; reproduce it: cargo run --release -p rakwire-worlds -- --soak 0.135")
     });
     assert_eq!((quarters.len(), reported), (QUARTERS, QUARTERS));
     for Quarter { outcome, connections, .. } in quarters {
         let Outcome { messages, connections: opened, faults, seconds } = outcome;
         assert!(messages > 10_000 && opened > 8 && faults > 10 && seconds >= 120, "{outcome:?}");
-        assert!(connections > 0, "players are connected");
+        assert!(connections > 0, "players must be connected");
     }
 }
 
@@ -145,7 +144,7 @@ fn a_short_soak_keeps_its_guarantees_with_flat_memory() {
 fn a_soak_reports_flows_that_are_never_freed() {
     // A client of this seed loses its connection to the relay in the first quarter.
     let broken = soak(1, Duration::from_secs(240), Some(Plant::KeepsFlow), &|| 0, &mut |_| {});
-    let broken = broken.expect_err("flows are left");
+    let broken = broken.expect_err("a failure because of remaining flows");
     assert!(broken.starts_with("quarter 1, ") && broken.contains("flows of the relay are left"), "{broken}");
 }
 

@@ -1,5 +1,5 @@
-// The roles of a benchmark around GameNetworkingSockets. Command line and output: interop/README.md, and
-// bench/src/flood.rs for unreliable messages.
+// Plays the roles of a benchmark with GameNetworkingSockets. interop/README.md describes the command line and the output,
+// and bench/src/flood.rs those of the roles for unreliable messages.
 
 #include "../../../interop/shared/bench.hpp"
 
@@ -18,14 +18,15 @@ using namespace bench;
 
 namespace {
 
-// Bytes a second. The library does not estimate the bandwidth of a path: its two limits "should always be set to the same
-// value". Its default is 256 KB. With more than this it sends faster than the other end reads, and stalls for seconds.
+// The send rate in bytes per second, for both the minimum and the maximum. The library does not estimate the bandwidth of
+// a path; according to its documentation the two limits "should always be set to the same value". The default is 256 KB.
+// At a higher rate than this one the receiver cannot keep up, and the connection stalls for seconds.
 constexpr int SEND_RATE = 32 << 20;
-// Bytes and messages that may wait at either end.
+// The sizes of the send and receive buffers in bytes, and of the receive buffer in messages.
 constexpr int BUFFER = 16 << 20;
 constexpr int MESSAGES = 1 << 20;
 constexpr int BATCH = 64;
-// The bytes of a message that is counted, and how long none comes after the last.
+// The content of a counted message, and the time without messages after which the receiver stops counting.
 constexpr unsigned char COUNTED = 0xFE;
 constexpr auto QUIET = std::chrono::milliseconds(500);
 
@@ -81,8 +82,8 @@ void changed(SteamNetConnectionStatusChangedCallback_t *info) {
     }
 }
 
-// The library has no blocking receive: poll often where round trips are measured, and rarely elsewhere, so that its
-// thread gets the core.
+// The poll interval, because the library has no blocking receive. It is short for round trips, and longer otherwise, so
+// that the library's thread gets the core.
 int poll_interval_us = 100;
 
 void wait() {
@@ -100,13 +101,13 @@ void send(const void *data, size_t length, int flags) {
     }
 }
 
-// The received messages in order.
+// Returns the received messages one by one, in order.
 class Inbox {
     SteamNetworkingMessage_t *messages[BATCH];
     int next_ = 0, count = 0;
 
 public:
-    // None, if none came in time.
+    // Waits for the next message. Returns nullptr if none has arrived by the deadline.
     SteamNetworkingMessage_t *next(Clock::time_point deadline = Clock::time_point::max()) {
         while (next_ == count) {
             if (Clock::now() > deadline) return nullptr;
@@ -161,7 +162,7 @@ constexpr int RELIABLE = k_nSteamNetworkingSend_ReliableNoNagle;
         last = Clock::now();
         number++;
     }
-    // The time until the last message, not until it was clear that no more come.
+    // Reports the time until the last message, without the wait that followed it.
     print_report(number, began + (Clock::now() - last), none);
     wait_for_the_end();
 }
@@ -202,7 +203,7 @@ void play(const Options &o) {
     print_report(o.count, began, values);
 }
 
-// A free port, since the library does not accept 0 for one.
+// Returns a free port, because the library does not accept port 0.
 uint16 free_port() {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -265,7 +266,7 @@ int main(int argc, char **argv) {
     }
     sockets = SteamNetworkingSockets();
     ISteamNetworkingUtils *utils = SteamNetworkingUtils();
-    // Standard output is for the result.
+    // Writes warnings to standard error, because standard output is reserved for the result.
     utils->SetDebugOutputFunction(k_ESteamNetworkingSocketsDebugOutputType_Warning,
         [](ESteamNetworkingSocketsDebugOutputType, const char *text) { std::fprintf(stderr, "%s\n", text); });
     for (auto name : {k_ESteamNetworkingConfig_SendRateMin, k_ESteamNetworkingConfig_SendRateMax})

@@ -1,4 +1,5 @@
-//! Runs libraries that are polled: a task waits for their socket, their timers and the application.
+//! Runs libraries that must be polled. A task polls the library whenever its socket is readable, the application sends
+//! a message, or a millisecond has passed.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -9,18 +10,18 @@ use tokio::time::MissedTickBehavior;
 use crate::library::Delivery;
 use crate::role::BenchConnection;
 
-/// The poll interval of a library; its timers cannot be queried.
+/// The maximum time between two polls. The libraries do not report when their next timer expires.
 const TICK: Duration = Duration::from_millis(1);
-/// The number of messages that may wait for the library.
+/// The capacity of each queue between the application and the task, in messages.
 const WAITING: usize = 256;
 
 /// One connection of a library.
 pub(crate) trait Driven: Send + 'static {
-    /// Receives, handles expired timers, and sends.
+    /// Receives datagrams, handles expired timers, and sends datagrams.
     fn service(&mut self) -> Result<(), String>;
-    /// Returns true if it is connected.
+    /// Returns true if the connection is established.
     fn is_connected(&self) -> bool;
-    /// Returns true if a message of this length fits.
+    /// Returns true if the library accepts another message of `len` bytes.
     fn has_room(&mut self, len: usize) -> bool;
     /// Queues a message for the next call of `service`.
     fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<(), String>;
@@ -35,7 +36,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// Starts the task, and waits until the library is connected.
+    /// Waits until the connection is established, and starts the task.
     pub(crate) async fn start(
         driven: impl Driven,
         socket: &UdpSocket,
@@ -80,7 +81,7 @@ struct Task<D> {
     delivery: Delivery,
     from_application: mpsc::Receiver<Vec<u8>>,
     to_application: mpsc::Sender<Vec<u8>>,
-    /// A message that the library did not accept.
+    /// The next message, for which the library had no capacity yet.
     waiting: Option<Vec<u8>>,
 }
 
@@ -111,7 +112,7 @@ impl<D: Driven> Task<D> {
             self.driven.send(&message, self.delivery)?;
         }
         self.driven.service()?;
-        // The library reads the socket directly, which does not reset tokio's readiness.
+        // The library reads the socket without tokio, so tokio's readiness has to be cleared here.
         let _ = self.socket.try_io(tokio::io::Interest::READABLE, || {
             Err::<(), _>(std::io::Error::from(std::io::ErrorKind::WouldBlock))
         });

@@ -1,4 +1,4 @@
-//! ENet by `rusty_enet`: the C library, transpiled to Rust.
+//! ENet from the crate `rusty_enet`, which is the C library transpiled to Rust.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};

@@ -1,4 +1,4 @@
-//! KCP by `tokio_kcp`, with the fastest of its documented settings: without congestion control.
+//! KCP from the crate `tokio_kcp`, with the fastest of its documented settings, which disable congestion control.
 
 use std::net::SocketAddr;
 
@@ -47,7 +47,7 @@ impl Library for Kcp {
         let socket = tokio_socket(([127, 0, 0, 1], 0).into())?;
         let stream = KcpStream::connect_with_socket(&config(), socket, address).await;
         let stream = Stream::new(stream.map_err(|error| error.to_string())?);
-        // A server notices a connection only by its first message.
+        // The server detects a connection by its first message, so an empty one is sent.
         stream.send(&[]).await?;
         Ok(stream)
     }
@@ -70,7 +70,7 @@ impl Server for Listener {
     }
 }
 
-/// A stream of messages, each prefixed with its length.
+/// A KCP connection in stream mode. Each message is prefixed with its length in 4 bytes, big-endian.
 pub(crate) struct Stream {
     reader: BufReader<ReadHalf<KcpStream>>,
     writer: Mutex<WriteHalf<KcpStream>>,

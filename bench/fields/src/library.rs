@@ -1,21 +1,21 @@
-//! The interface of all libraries: connecting, and sending messages.
+//! The interface that the benchmark uses for all libraries.
 
 use std::future::Future;
 use std::net::{SocketAddr, UdpSocket};
 
 use crate::role::BenchConnection;
 
-/// The guarantee for a message.
+/// The delivery guarantee of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     ReliableOrdered,
     Unreliable,
 }
 
-/// The size of socket buffers in bytes; the system may grant less.
+/// The requested size of each socket buffer in bytes. The system may limit it to less.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// A library, and how its ends are created.
+/// A library that can create a server and connect to it.
 pub(crate) trait Library {
     type Connection: BenchConnection + Send + 'static;
     type Server: Server<Connection = Self::Connection>;

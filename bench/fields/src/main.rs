@@ -1,7 +1,7 @@
-//! One program for all libraries other than RakNet that a game might use, with the roles of a benchmark.
+//! Plays the roles of a benchmark with network libraries for games other than RakNet.
 //!
-//! Usage: `fields-peer LIBRARY ROLE …`. The libraries are listed below; `interop/README.md` and `flood.rs` describe the
-//! roles and the output.
+//! Usage: `fields-peer LIBRARY ROLE …`. The libraries are `quinn`, `enet`, `kcp` and `renet`. `interop/README.md` and
+//! `flood.rs` describe the roles and their output.
 
 #![forbid(unsafe_code)]
 
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
         let result = runtime.block_on(play());
-        // A task may still be waiting for standard input.
+        // Does not wait for the blocking task that may still be reading standard input.
         runtime.shutdown_background();
         result
     });

@@ -39,7 +39,7 @@ impl Library for Renet {
     }
 }
 
-/// The time for validating netcode's tokens.
+/// Returns the wall-clock time, with which netcode checks the expiry of its tokens.
 fn wall_clock() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
@@ -51,7 +51,7 @@ fn channel(delivery: Delivery) -> u8 {
     })
 }
 
-/// Returns the time since the last call.
+/// Returns the time since `last`, and sets `last` to the current time.
 fn since(last: &mut Instant) -> Duration {
     let now = Instant::now();
     now.duration_since(std::mem::replace(last, now))
@@ -75,7 +75,7 @@ impl Server for Listener {
             current_time: wall_clock(),
             max_clients: 1,
             protocol_id: PROTOCOL,
-            // A proxy hides the server behind another port; without a key the addresses of tokens are not compared.
+            // Clients may connect through a proxy on another port. Without a key netcode does not compare this address.
             public_addresses: vec![address],
             authentication: ServerAuthentication::Unsecure,
         };

@@ -1,4 +1,5 @@
-//! QUIC by quinn: length-prefixed messages in one stream, or each in its own datagram.
+//! QUIC from the crate `quinn`: reliable messages in one stream, each with a length prefix, and unreliable messages in
+//! datagrams.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::library::{Delivery, Library, Server, socket};
 use crate::role::BenchConnection;
 
 const NAME: &str = "localhost";
-/// The first message of a stream, without which the server does not notice it.
+/// The first byte of the stream. The server detects a stream only when data arrives on it.
 const OPENED: &[u8] = &[0];
 
 pub(crate) struct Quinn;
@@ -59,7 +60,7 @@ fn endpoint(address: SocketAddr, config: Option<ServerConfig>) -> Result<Endpoin
     endpoint.map_err(|error| error.to_string())
 }
 
-/// Trusts every server: this one has just been started on loopback.
+/// Returns a configuration that accepts every certificate, because the server has just been started on loopback.
 fn client_config() -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(AnyServer(provider.signature_verification_algorithms));

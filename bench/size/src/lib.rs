@@ -1,4 +1,6 @@
-//! An imaginary machine with memory-mapped registers for datagrams, so that the compiler cannot optimise them away.
+//! An imaginary machine for programs whose size is measured.
+//!
+//! Datagrams pass through memory-mapped registers, so that the compiler cannot optimise away the code for them.
 
 #![no_std]
 
@@ -15,7 +17,7 @@ fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
         unsafe extern "C" {
             fn a_panic_can_be_reached() -> !;
         }
-        // SAFETY: it is not defined, so a program that calls it does not link.
+        // SAFETY: the function is never called. It is not defined, so a program with this call does not link.
         unsafe { a_panic_can_be_reached() }
     }
     #[cfg(not(feature = "no-panic"))]
@@ -25,12 +27,12 @@ fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
 }
 
 fn read() -> u32 {
-    // SAFETY: never run.
+    // SAFETY: these programs are never executed.
     unsafe { (DEVICE as *const u32).read_volatile() }
 }
 
 fn write(value: u32) {
-    // SAFETY: never run.
+    // SAFETY: these programs are never executed.
     unsafe { (DEVICE as *mut u32).write_volatile(value) }
 }
 
@@ -46,7 +48,7 @@ pub fn entropy() -> [u8; 32] {
     [read() as u8; 32]
 }
 
-/// Returns the address of all peers.
+/// Returns the address of the remote peer.
 #[must_use]
 pub fn address() -> SocketAddr {
     (read().to_be_bytes(), read() as u16).into()

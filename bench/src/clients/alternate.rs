@@ -1,4 +1,4 @@
-//! A server and its clients that work in turns, so that each shard has a core to itself while it works.
+//! A server and its clients that alternate, so that each shard has a core to itself while it works.
 
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,20 +16,20 @@ use super::size::{MESSAGE, TICK};
 use super::window::{Record, print_line};
 use crate::process::{self, on_core};
 
-/// The time between ticks: the clients need about as long as a server of one shard, and both must fit.
+/// The time between ticks. It includes the work of the server and then that of the clients, which takes about as long.
 const INTERVAL: Duration = TICK.saturating_mul(2);
-/// The number of ticks before the first one that counts.
+/// The number of ticks before the first measured one.
 const WARM_UP: u32 = 15;
-/// The time limit of a shard for a message that may be lost.
+/// The time after which a shard considers a client's message of this tick lost.
 const LONGEST: Duration = Duration::from_millis(200);
 
-/// The server's work in all ticks that count.
+/// The server's work in all measured ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ticks {
     pub(super) ticks: u32,
     /// The working time of the slowest shard of each tick, summed over all ticks.
     pub(super) seconds: f64,
-    /// Messages of clients that did not arrive.
+    /// The number of messages from clients that did not arrive.
     pub(super) lost: u64,
 }
 
@@ -57,8 +57,8 @@ pub(super) fn run(clients: u16, shards: usize, seconds: f64) -> Result<()> {
     print_line(&serde_json::to_string(&ticks)?)
 }
 
-/// Runs a tick: each client sends a message, the server receives them and sends one to each, and the clients receive
-/// those.
+/// Runs a tick: every client sends a message, the server receives them and sends a message to every client, and the
+/// clients receive theirs.
 fn tick(load: &mut Load, meeting: &Meeting) -> Result<Vec<Work>> {
     let next = Instant::now() + INTERVAL;
     load.send_all();
@@ -85,7 +85,7 @@ struct Work {
     received: u64,
 }
 
-/// The barriers between the shards and the clients.
+/// Where the shards and the clients wait for each other, and where each shard reports its work.
 struct Meeting {
     barrier: Barrier,
     work: Mutex<Vec<Work>>,
@@ -112,9 +112,9 @@ struct Shard {
 }
 
 impl Shard {
-    /// Accepts clients until all are connected, and then works whenever the clients pause, forever.
+    /// Accepts clients until all are connected, and then runs a tick whenever the clients pause, forever.
     ///
-    /// Its runtime has one thread, so nothing runs in between.
+    /// The runtime has one thread, so the endpoint does nothing between ticks.
     fn run(mut self, runtime: &Runtime, all_are_connected: watch::Receiver<bool>) {
         runtime.block_on(self.accept(all_are_connected));
         loop {
@@ -135,9 +135,9 @@ impl Shard {
         }
     }
 
-    /// Receives a message from each client and sends it one; returns how many arrived.
+    /// Receives a message from every client and sends one to every client. Returns the number of received messages.
     async fn tick(&mut self) -> u64 {
-        // The last clients were accepted after the others were connected.
+        // The last clients may not have been accepted yet when all clients were connected.
         while let Ok(connection) = self.endpoint.try_accept() {
             self.connections.push(connection);
         }
@@ -146,10 +146,10 @@ impl Shard {
             received += u64::from(matches!(timeout(LONGEST, connection.recv()).await, Ok(Some(_))));
         }
         for connection in &self.connections {
-            // A client with a full queue misses this tick.
+            // If the send queue of a client is full, its message is skipped in this tick.
             let _ = connection.try_send(&[0x86; MESSAGE], Delivery::UNRELIABLE);
         }
-        // The driver sends them.
+        // Lets the driver's task send the queued messages.
         tokio::task::yield_now().await;
         received
     }

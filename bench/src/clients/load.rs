@@ -1,4 +1,4 @@
-//! All clients in one program, on one socket that receives for all of their addresses.
+//! All clients of a measurement in one program. They share a socket that receives for all of their addresses.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::size::{DATAGRAM, MESSAGE, TICK};
 use super::socket::{Socket, address_of, client_at};
 use super::window::{Record, print_line};
 
-/// The number of parts of a tick, in each of which an equal number of clients send.
+/// The number of parts of a tick. An equal number of clients send in each part.
 const PARTS: u32 = 16;
 /// The number of clients that connect at the same time.
 const AT_A_TIME: usize = 16;
@@ -26,10 +26,9 @@ pub(super) fn run(server: SocketAddr, clients: u16, udp: bool) -> Result<()> {
     record.print_at_each_line()
 }
 
-/// A client.
 struct Client {
     address: IpAddr,
-    /// The RakNet peer, unless only plain datagrams are sent.
+    /// The RakNet peer, or `None` if the client sends plain datagrams.
     peer: Option<Peer<'static>>,
     state: State,
 }
@@ -70,7 +69,7 @@ impl Load {
         rakwire::Instant::from_micros(u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
-    /// Connects all clients, a few at a time.
+    /// Connects all clients, at most [`AT_A_TIME`] at the same time.
     pub(super) fn connect(&mut self) -> Result<()> {
         let is = |state: State| move |client: &&Client| client.state == state;
         loop {
@@ -80,7 +79,11 @@ impl Load {
                 return Ok(());
             }
             let left = connecting + waiting;
-            ensure!(self.start.elapsed() < CONNECTING, "{left} clients are not connected");
+            ensure!(
+                self.start.elapsed() < CONNECTING,
+                "{left} clients did not connect within {} s",
+                CONNECTING.as_secs()
+            );
             let now = self.now();
             let waiting = self.clients.iter_mut().filter(|client| client.state == State::Waiting);
             for client in waiting.take(AT_A_TIME.saturating_sub(connecting)) {
@@ -92,7 +95,7 @@ impl Load {
         }
     }
 
-    /// Sends a message of each client in each tick and receives those of the server, forever.
+    /// Sends one message per client and tick, and receives the messages of the server, forever.
     fn play(mut self) -> Result<()> {
         let mut due = Instant::now();
         for part in (0..PARTS as usize).cycle() {
@@ -110,19 +113,19 @@ impl Load {
         Ok(())
     }
 
-    /// Sends a message of each client.
+    /// Sends one message from every client.
     pub(super) fn send_all(&mut self) {
         (0..PARTS as usize).for_each(|part| self.send(part));
     }
 
-    /// Sends a message of each client in this part of a tick.
+    /// Sends one message from every client of this part of a tick.
     fn send(&mut self, part: usize) {
         let now = self.now();
         let of_part = |at: usize| at * self.clients.len() / PARTS as usize;
         let range = of_part(part)..of_part(part + 1);
         for client in self.clients.get_mut(range.clone()).unwrap_or_default() {
             match (&mut client.peer, client.state) {
-                // A connection with a full queue misses this tick.
+                // If the send queue of the connection is full, the message is skipped in this tick.
                 (Some(peer), State::Connected(Some(id))) => {
                     let _ = peer.send(now, id, &[0x86; MESSAGE], Delivery::UNRELIABLE);
                 }
@@ -133,7 +136,7 @@ impl Load {
         self.transmit(range);
     }
 
-    /// Sends the pending datagrams of these clients.
+    /// Handles the timers of these clients and sends their pending datagrams.
     fn transmit(&mut self, range: std::ops::Range<usize>) {
         let now = self.now();
         let mut buffer = [0; MAX_DATAGRAM];
@@ -154,7 +157,7 @@ impl Load {
         }
     }
 
-    /// Receives the datagrams of all clients.
+    /// Receives and handles all waiting datagrams.
     pub(super) fn receive(&mut self) -> Result<()> {
         let (now, server) = (self.now(), self.server);
         let mut messages = 0;

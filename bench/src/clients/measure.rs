@@ -1,4 +1,4 @@
-//! One measurement of a server with many clients.
+//! Runs one measurement of a server with many clients.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::window::Window;
 use crate::pairing::itself;
 use crate::process::{self, Program};
 
-/// The time for the connections to settle.
+/// The pause between the last handshake and the measurement.
 const REST: Duration = Duration::from_millis(500);
 
 /// The server under measurement.
@@ -20,23 +20,23 @@ pub(super) enum Subject {
     Udp,
     /// A socket without control messages, like that of the native driver.
     PlainUdp,
-    /// rakwire with this many endpoints.
+    /// rakwire with this many shards (endpoints at one address).
     Shards(u32),
 }
 
 /// The cores of the server and the clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cores {
-    /// Each on its own core.
+    /// The server on one core and the clients on the other.
     Apart(process::Cores),
-    /// On any core.
+    /// Both programs on any core.
     Shared,
 }
 
 /// The measured load of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
-    /// Messages per second, in both directions together.
+    /// Messages per second, the sum of both directions.
     pub(super) per_second: f64,
     /// CPU time of the server per message, in microseconds.
     pub(super) cpu_us: f64,
@@ -56,7 +56,7 @@ impl Measured {
     }
 }
 
-/// Measures once.
+/// Starts a server and its clients, and measures them for `size.seconds`.
 pub(super) fn once(subject: Subject, cores: Cores, size: Size, limit: Duration) -> Result<Measured> {
     let mut server = start(cores, |cores| cores.receiver, &server_role(subject, size), limit)?;
     let address = format!("127.0.0.1:{}", server.port()?);
@@ -72,11 +72,14 @@ pub(super) fn once(subject: Subject, cores: Cores, size: Size, limit: Duration) 
     std::thread::sleep(Duration::from_secs_f64(size.seconds));
     let cpu = server.cpu()? - before;
     let (served, loaded) = windows(&mut server, &mut load)?;
-    ensure!(served.received > 0 && loaded.received > 0, "nothing arrived");
+    ensure!(
+        served.received > 0 && loaded.received > 0,
+        "no message arrived at the server, or none at the clients"
+    );
     Ok(Measured::of(served, loaded, cpu))
 }
 
-/// Measures once how long the server takes for a tick in which nothing else runs, in milliseconds.
+/// Measures how long the server takes for a tick while the clients pause. Returns the mean in milliseconds.
 pub(super) fn tick_ms(shards: u32, size: Size, limit: Duration) -> Result<f64> {
     let seconds = size.seconds / 2.0;
     let numbers = [size.clients.to_string(), shards.to_string(), seconds.to_string()];
@@ -84,7 +87,11 @@ pub(super) fn tick_ms(shards: u32, size: Size, limit: Duration) -> Result<f64> {
     let mut command = itself()?;
     command.args(["clients", "alternate", "--clients", clients, "--shards", shards, "--seconds", seconds]);
     let ticks: Ticks = serde_json::from_str(&Program::start_on_any_core(command, limit)?.line()?)?;
-    ensure!(ticks.lost == 0, "{} messages were lost", ticks.lost);
+    ensure!(
+        ticks.lost == 0,
+        "{} messages to the server were lost, so the tick times are not comparable",
+        ticks.lost
+    );
     Ok(ticks.seconds * 1e3 / f64::from(ticks.ticks))
 }
 
@@ -115,7 +122,7 @@ fn start(
     }
 }
 
-/// Reads the work of both programs since the last call.
+/// Returns the work of the server and of the clients since the last call.
 fn windows(server: &mut Program, load: &mut Program) -> Result<(Window, Window)> {
     server.go()?;
     load.go()?;
@@ -127,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_messages_of_both_directions_count() {
+    fn throughput_is_the_sum_of_both_directions() {
         let window = |received| Window { seconds: 2.0, received, tick_p99_us: 1.0, late_p99_us: 3.0 };
         let measured = Measured::of(window(100), window(300), Duration::from_millis(4));
         let expected = Measured { per_second: 200.0, cpu_us: 10.0, tick_p99_us: 1.0, late_p99_us: 3.0 };

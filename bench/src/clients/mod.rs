@@ -1,4 +1,4 @@
-//! A server with many clients, each of which sends and receives a message in each of 60 ticks per second.
+//! Measures a server with many clients. Every client sends and receives one message in each of 60 ticks per second.
 
 mod alternate;
 mod load;
@@ -34,7 +34,7 @@ pub(crate) enum Role {
         #[arg(long, default_value_t = 1)]
         shards: usize,
     },
-    /// The server and all clients, which work in turns
+    /// The server and all clients, which alternate
     Alternate {
         #[arg(long)]
         clients: u16,
@@ -57,7 +57,7 @@ pub(crate) enum Role {
         server: SocketAddr,
         #[arg(long)]
         clients: u16,
-        /// Without RakNet
+        /// Send plain datagrams instead of RakNet
         #[arg(long)]
         udp: bool,
     },
@@ -79,12 +79,15 @@ fn of(runs: &[Measured], value: fn(&Measured) -> f64) -> f64 {
     median(runs.iter().map(value)).unwrap_or(f64::NAN)
 }
 
-/// Returns the median of a value computed from two runs of the same round, between which a machine changes little.
+/// Returns the median over all rounds of a value that is computed from the two runs of a round.
+///
+/// The load of the machine changes less within a round than between rounds.
 fn of_pairs<T>(first: &[T], second: &[T], value: impl Fn(&T, &T) -> f64) -> f64 {
     median(first.iter().zip(second).map(|(first, second)| value(first, second))).unwrap_or(f64::NAN)
 }
 
-/// Measures the server on one core and the clients on another, in rounds with a socket under the same load.
+/// Measures the server on one core and the clients on another. Each round also measures plain UDP sockets with the same
+/// traffic.
 pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     let (mut ours, mut udp, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     let mut baseline = UdpBaseline::default();
@@ -113,8 +116,9 @@ pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     ])
 }
 
-/// Measures the server with one and with two shards: alongside the clients, sharing two cores, and alternating with
-/// them.
+/// Measures the server with one and with two shards.
+///
+/// Server and clients first run at the same time and share two cores, and then alternate.
 pub(crate) fn shards(bench: &Bench, rounds: u32, effort: Effort) -> Result<Vec<Row>> {
     let size = Size::of(effort);
     let (mut one, mut two) = (OfShards::default(), OfShards::default());
@@ -135,12 +139,12 @@ pub(crate) fn shards(bench: &Bench, rounds: u32, effort: Effort) -> Result<Vec<R
     ])
 }
 
-/// The runs of a server with a number of shards.
+/// The results of all runs with the same number of shards.
 #[derive(Debug, Default)]
 struct OfShards {
-    /// With clients that run at the same time.
+    /// Runs with clients that work at the same time as the server.
     shared: Vec<Measured>,
-    /// The durations of ticks while the clients paused.
+    /// The mean duration of a tick in each run in which server and clients alternate, in milliseconds.
     ticks: Vec<f64>,
 }
 
@@ -168,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_of_one_round_are_compared() {
+    fn of_pairs_is_the_median_of_the_values_of_each_round() {
         let ratio = of_pairs(&[2.0, 30.0, 8.0], &[1.0, 10.0, 2.0], |first, second| first / second);
         assert!((ratio - 3.0).abs() < f64::EPSILON);
     }

@@ -1,4 +1,4 @@
-//! The server: in each tick it receives the messages of all clients and sends one to each.
+//! The measured server. In each tick it receives the messages of all clients and sends one message to every client.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -32,7 +32,7 @@ pub(super) fn bind(clients: u16, shards: usize) -> Result<(Vec<Runtime>, Vec<End
     let handles: Vec<_> = runtimes.iter().map(|runtime| runtime.handle().clone()).collect();
     let first = runtimes.first().context("there must be at least one shard")?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    // The system does not distribute clients evenly, so each shard has slots for all.
+    // The system does not distribute the clients evenly, so each shard accepts up to all of them.
     let options = peer::server_options(clients, false)?;
     let endpoints = first.block_on(Endpoint::bind_shards_on(address, &options, &handles))?;
     Ok((runtimes, endpoints))
@@ -54,7 +54,7 @@ async fn serve(endpoint: Endpoint, record: Record) {
             while connection.try_recv().is_ok() {
                 received += 1;
             }
-            // A client with a full queue misses this tick.
+            // If the send queue of a client is full, its message is skipped in this tick.
             let _ = connection.try_send(&message, Delivery::UNRELIABLE);
         }
         record.tick(due, began);

@@ -8,10 +8,10 @@ const CLIENTS: u16 = 1_000;
 pub(super) const TICK: Duration = Duration::from_micros(16_667);
 /// The size of a message in bytes.
 pub(super) const MESSAGE: usize = 100;
-/// The size of a datagram with one RakNet message: 4 bytes of datagram header and 3 of capsule header.
+/// The size of a RakNet datagram with one message: 4 bytes for the datagram header and 3 for the capsule header.
 pub(super) const DATAGRAM: usize = MESSAGE + 7;
 
-/// The number of clients, and the duration of the measurement.
+/// The number of clients and the duration of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) clients: u16,

@@ -1,4 +1,4 @@
-//! A UDP socket that receives many datagrams per call, and can use many loopback addresses.
+//! A UDP socket that receives many datagrams per call and can send from many loopback addresses.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -13,16 +13,16 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::udp::leave_out_control_messages;
 
-/// The maximum length that one buffer receives: many datagrams of one sender.
+/// The size of a receive buffer in bytes. GRO can fill it with many datagrams of one sender.
 const BUFFER: usize = 65_535;
 
-/// Returns the address of a client, one of many on the loopback interface.
+/// Returns the loopback address of a client, 127.77.x.y.
 pub(super) fn address_of(client: u16) -> IpAddr {
     let [high, low] = client.to_be_bytes();
     Ipv4Addr::new(127, 77, high, low).into()
 }
 
-/// Returns the client with an address.
+/// Returns the number of the client with this address, or `None` for another address.
 pub(super) fn client_at(address: IpAddr) -> Option<u16> {
     match address {
         IpAddr::V4(address) => match address.octets() {
@@ -40,7 +40,7 @@ pub(super) struct Socket {
     control: ControlMessages,
 }
 
-/// Selects whether the system passes control messages with datagrams, as quinn-udp requests.
+/// Whether the system delivers datagrams with the control messages that quinn-udp enables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ControlMessages {
     On,
@@ -53,14 +53,14 @@ impl Socket {
         let io = UdpSocket::bind((address, 0))?;
         io.set_nonblocking(true)?;
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
-        // The system may grant less.
+        // The system may limit the buffers to less; the measurement still works.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&io), 4 << 20);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&io), 4 << 20);
         Ok(Self { io, state, bytes: vec![0; BATCH_SIZE * BUFFER], control: ControlMessages::On })
     }
 
-    /// Binds to a free port of this address without control messages, so the destination of received datagrams is
-    /// unknown.
+    /// Binds to a free port of this address without control messages. The destination address of received datagrams is
+    /// then unknown.
     pub(super) fn bind_without_control_messages(address: Ipv4Addr) -> Result<Self> {
         let socket = Self { control: ControlMessages::Off, ..Self::bind(address)? };
         leave_out_control_messages(&socket.io)?;
@@ -71,7 +71,7 @@ impl Socket {
         Ok(self.io.local_addr()?.port())
     }
 
-    /// Waits for a datagram.
+    /// Waits for a datagram, at most for `longest`.
     pub(super) fn wait(&self, longest: Duration) -> Result<()> {
         let mut ends = [PollFd::new(self.io.as_fd(), PollFlags::POLLIN)];
         match ppoll(&mut ends, Some(TimeSpec::from_duration(longest)), None) {
@@ -80,8 +80,9 @@ impl Socket {
         }
     }
 
-    /// Receives waiting datagrams, at most one call's worth, each with its sender and destination. Returns false if
-    /// there were none.
+    /// Receives waiting datagrams with one system call. Returns false if no datagram was waiting.
+    ///
+    /// Calls `each` with the sender, the destination and the content of every datagram.
     pub(super) fn receive(
         &mut self,
         mut each: impl FnMut(SocketAddr, Option<IpAddr>, &[u8]),
@@ -101,7 +102,8 @@ impl Socket {
         Ok(true)
     }
 
-    /// Sends a datagram, from this address if the socket has several. If the buffer of the system is full, it is lost.
+    /// Sends a datagram, with the source address `from` if control messages are on. Drops it if the socket's send
+    /// buffer is full.
     pub(super) fn send(&self, from: Option<IpAddr>, to: SocketAddr, contents: &[u8]) {
         if self.control == ControlMessages::Off {
             let _ = self.io.send_to(contents, to);
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_a_different_client_at_each_address() {
+    fn a_socket_sends_and_receives_with_the_address_of_each_client() {
         let mut clients = Socket::bind(Ipv4Addr::UNSPECIFIED).unwrap();
         let mut server = Socket::bind(Ipv4Addr::LOCALHOST).unwrap();
         let to = (Ipv4Addr::LOCALHOST, server.port().unwrap()).into();

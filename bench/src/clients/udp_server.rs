@@ -1,4 +1,4 @@
-//! The server without RakNet: it sends a datagram to every client in each tick, and receives between the ticks.
+//! The server of the UDP baseline. It sends a datagram to every client in each tick, and receives between the ticks.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub(super) fn run(clients: u16, control: ControlMessages) -> Result<()> {
 
 struct Server {
     socket: Socket,
-    /// The addresses of the clients that have sent something.
+    /// The addresses of the clients by number; `None` until a client has sent its first datagram.
     clients: Vec<Option<SocketAddr>>,
     record: Record,
 }

@@ -9,14 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::role;
 
-/// The work done in a period.
+/// The work that a program has done between two lines of input.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Window {
     pub(super) seconds: f64,
-    /// Messages that arrived.
+    /// The number of received messages.
     pub(super) received: u64,
-    /// The duration of ticks, and their delay.
+    /// The 99th percentile of the duration of a tick.
     pub(super) tick_p99_us: f64,
+    /// The 99th percentile of the delay between the due time and the start of a tick.
     pub(super) late_p99_us: f64,
 }
 
@@ -34,7 +35,7 @@ impl Counts {
     }
 }
 
-/// The counts of the open window, shared by all threads of a program.
+/// The counts of the current window, shared by all threads of a program.
 #[derive(Clone, Debug)]
 pub(super) struct Record(Arc<Mutex<Counts>>);
 
@@ -51,14 +52,14 @@ impl Record {
         self.lock().received += messages;
     }
 
-    /// Records a tick that was due at `due`, began at `began` and is complete.
+    /// Records a tick that has just finished. It was due at `due` and started at `began`.
     pub(super) fn tick(&self, due: Instant, began: Instant) {
         let mut counts = self.lock();
         counts.ticks.push(began.elapsed());
         counts.late.push(began.saturating_duration_since(due));
     }
 
-    /// Closes the window and opens the next one.
+    /// Returns the current window and starts the next one.
     fn take(&self) -> Window {
         let counts = std::mem::replace(&mut *self.lock(), Counts::begin());
         Window {
@@ -69,7 +70,7 @@ impl Record {
         }
     }
 
-    /// Prints the window whenever a line of input comes, until the input ends.
+    /// Prints the current window and starts the next one for each line of standard input, until its end.
     pub(super) fn print_at_each_line(&self) -> Result<()> {
         for line in io::stdin().lines() {
             line?;
@@ -83,7 +84,7 @@ pub(super) fn print_line(line: &str) -> Result<()> {
     role::print_line(line).map_err(anyhow::Error::msg)
 }
 
-/// Returns the 99th percentile in microseconds, or 0 without any values.
+/// Returns the 99th percentile (nearest rank) in microseconds, or 0 if there are no values.
 fn percentile_99(mut times: Vec<Duration>) -> f64 {
     times.sort_unstable();
     let rank = (times.len() * 99).div_ceil(100).max(1);
@@ -95,14 +96,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_percentile_is_one_of_the_times() {
+    fn the_percentile_is_an_observed_time_or_zero() {
         let times = (1..=200).rev().map(Duration::from_micros).collect();
         assert_eq!(percentile_99(times), 198.0);
         assert_eq!(percentile_99(Vec::new()), 0.0);
     }
 
     #[test]
-    fn a_window_counts_since_the_previous_one() {
+    fn a_window_starts_when_the_previous_one_was_taken() {
         let record = Record::begin();
         record.received(3);
         let due = Instant::now();

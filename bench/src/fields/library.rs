@@ -1,4 +1,4 @@
-//! The libraries that are compared.
+//! The compared libraries.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,9 +10,9 @@ use serde::Serialize;
 use super::work::{Kind, Work};
 use crate::pairing::itself;
 
-/// The file with the versions of the other libraries.
+/// The lock file with the versions of the other libraries.
 const LOCK: &str = "bench/fields/Cargo.lock";
-/// The path of the program with the other libraries.
+/// The path of the program for the other Rust libraries, relative to the folder of the programs.
 const FIELDS_PEER: &str = "release/fields-peer";
 const GNS_PEER: &str = "gns/gns-peer";
 
@@ -23,7 +23,7 @@ pub(super) enum Library {
     Rakwire,
     /// rakwire with secure connections.
     RakwireSecure,
-    /// Messages in one stream, or in datagrams if they may be lost.
+    /// quinn: reliable messages in one stream, and unreliable ones in datagrams.
     Quinn,
     Enet,
     Kcp,
@@ -48,12 +48,12 @@ impl Library {
         }
     }
 
-    /// Returns true if it supports the work.
+    /// Returns true if the library supports the work. KCP has no unreliable messages.
     pub(super) fn can(self, work: &Work) -> bool {
         self != Self::Kcp || !matches!(work.kind, Kind::Unreliable { .. })
     }
 
-    /// Returns the command that runs its program from the folder of the others' programs.
+    /// Returns the command that runs the program of the library. `peers` is the folder with the programs.
     pub(super) fn command(self, peers: &Path) -> Result<Command> {
         let (program, arguments): (_, &[&str]) = match self {
             Self::Rakwire => (None, &["peer"]),
@@ -69,7 +69,11 @@ impl Library {
             Some(program) => {
                 let program = peers.join(program);
                 let is_there = program.is_file();
-                ensure!(is_there, "{} is missing: `cargo xtask bench fields` builds it", program.display());
+                ensure!(
+                    is_there,
+                    "{} is missing: build it with `cargo xtask bench fields`",
+                    program.display()
+                );
                 Command::new(program)
             }
         };
@@ -78,13 +82,13 @@ impl Library {
     }
 }
 
-/// Returns the crates of the other libraries with their versions.
+/// Returns the names and versions of the crates of the other libraries.
 pub(super) fn versions() -> Result<BTreeMap<String, String>> {
     let lock = std::fs::read_to_string(LOCK).with_context(|| LOCK.to_owned())?;
     ["quinn", "rusty_enet", "tokio_kcp", "renet", "game-networking-sockets-sys"]
         .into_iter()
         .map(|name| {
-            let version = version(&lock, name).with_context(|| format!("{LOCK} does not name {name}"))?;
+            let version = version(&lock, name).with_context(|| format!("{LOCK} does not contain {name}"))?;
             Ok((name.to_owned(), version.to_owned()))
         })
         .collect()
@@ -100,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_that_of_the_named_package() {
+    fn a_version_is_found_by_the_exact_name_of_the_crate() {
         let lock = "[[package]]\nname = \"quinn-udp\"\nversion = \"1.0.0\"\n\n[[package]]\nname = \"quinn\"\nversion = \"2.0.0\"\n";
         assert_eq!((version(lock, "quinn"), version(lock, "kcp")), (Some("2.0.0"), None));
     }

@@ -1,4 +1,4 @@
-//! Compares rakwire with libraries other than RakNet that a game might use, with the same work for each.
+//! Compares rakwire with other network libraries for games, which all do the same work.
 
 mod library;
 mod table;
@@ -22,13 +22,13 @@ const BEGIN: &str = "<!-- figures: written by `cargo xtask bench fields --publis
 /// Measure rakwire compared with libraries other than RakNet: quinn, ENet, KCP, renet and GameNetworkingSockets.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Run everything once with little work, as a smoke test
+    /// Measure everything once with little work, as a smoke test
     #[arg(long, conflicts_with = "publish")]
     quick: bool,
-    /// The number of measurements of each; the median counts
+    /// The number of runs of each measurement, of which the report has the median
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Only this work
+    /// Measure only this work: messages, bulk, unreliable, round-trips, loss-1 or loss-5
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// Write the table into docs/alternatives.md
@@ -67,7 +67,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// Measures one kind of work in rounds of all libraries, so that a slow phase of the machine affects them all.
+/// Measures one kind of work. Each round measures every library once, so that a change in the machine's load affects
+/// all of them.
 fn rows(bench: &Bench, work: &Work) -> Vec<Row> {
     let mut all: Vec<(Library, Result<Vec<Measured>>)> = Library::ALL
         .into_iter()

@@ -1,4 +1,4 @@
-//! The results: a row for each figure, a column for each library.
+//! The report, with one row per figure and one column per library.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::work::{Kind, Measured, Work};
 use crate::pairing::{Pattern, median};
 use crate::report::{Better, Environment, markdown, number};
 
-/// The number of columns: the measurement, its unit, and the libraries.
+/// The number of columns: the name, the unit, and one for each library.
 const COLUMNS: usize = Library::ALL.len() + 2;
 
-/// A figure computed from a measurement.
+/// A value that is computed from each measurement of a kind of work.
 #[derive(Clone, Copy)]
 struct Figure {
     name: &'static str,
@@ -67,20 +67,20 @@ fn figures(work: &Work) -> &'static [Figure] {
     }
 }
 
-/// One figure of all libraries.
+/// The values of one figure for all libraries.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     name: String,
     unit: &'static str,
     better: Better,
     values: BTreeMap<Library, f64>,
-    /// The reason why a library has no value.
+    /// The errors of the libraries that could not be measured.
     errors: BTreeMap<Library, String>,
     runs: BTreeMap<Library, Vec<Measured>>,
 }
 
 impl Row {
-    /// Returns the rows of one kind of work.
+    /// Returns one row for each figure of a kind of work.
     pub(super) fn of(work: &Work, all: &[(Library, Result<Vec<Measured>>)]) -> Vec<Self> {
         let row = |figure: &Figure| {
             let mut row = Self {
@@ -146,7 +146,7 @@ impl Report {
         format!("{}\n\n{}", self.environment.sentences(), markdown(&lines))
     }
 
-    /// Returns the libraries that could not be measured.
+    /// Returns one line for each library that could not be measured, with the error.
     pub(super) fn failures(&self) -> Vec<String> {
         let of = |row: &Row| {
             let failure =

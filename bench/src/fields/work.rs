@@ -1,4 +1,4 @@
-//! The work of each library, and one measurement of it.
+//! The work that each library has to do, and one measurement of it.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::pairing::{Bench, Network, Pattern, RoleReport, Run, Workload};
 use crate::process::Program;
 
-/// The duration in seconds for sending unreliable messages.
+/// The duration for which unreliable messages are sent, in seconds.
 const SECONDS: f64 = 1.0;
 const QUICK_SECONDS: f64 = 0.1;
 
@@ -17,7 +17,7 @@ const QUICK_SECONDS: f64 = 0.1;
 pub(super) enum Kind {
     /// Reliable ordered messages.
     Reliable(Workload),
-    /// Unreliable messages, as many as the library accepts.
+    /// As many unreliable messages as the library accepts in `seconds`.
     Unreliable { size: usize, seconds: f64 },
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Measured {
 }
 
 impl Work {
-    /// Returns all kinds of work.
+    /// Returns all work, or a small amount of each kind if `quick` is true.
     pub(super) fn all(quick: bool) -> [Self; 6] {
         let count = |full: u32| if quick { full / 50 } else { full };
         let reliable = |pattern, full, size, network| {
@@ -54,7 +54,7 @@ impl Work {
         ]
     }
 
-    /// Measures once between two programs of a library.
+    /// Runs one measurement between two programs of a library.
     pub(super) fn measure(
         &self,
         bench: &Bench,
@@ -89,7 +89,12 @@ fn flood(
     let sent: RoleReport = serde_json::from_str(&client.line()?)?;
     let counted: RoleReport = serde_json::from_str(&server.line()?)?;
     let after = (client.cpu()?, server.cpu()?);
-    ensure!(counted.messages <= sent.messages, "{} of {} messages arrived", counted.messages, sent.messages);
+    ensure!(
+        counted.messages <= sent.messages,
+        "more messages arrived than were sent: {} of {}",
+        counted.messages,
+        sent.messages
+    );
     let run = Run {
         seconds: counted.seconds.max(sent.seconds),
         client_cpu: (after.0 - before.0).as_secs_f64(),

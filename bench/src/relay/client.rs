@@ -1,4 +1,4 @@
-//! Clients of the relay, by WebSocket and by UDP. Once they are connected they never block.
+//! WebSocket and UDP clients of the relay. They block while they connect, and never afterwards.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -14,18 +14,18 @@ use super::socket::{Batch, Calls, Socket};
 
 /// The read buffer size of a WebSocket, small because there are thousands of clients in one process.
 const READ_BUFFER: usize = 4 * 1_024;
-/// The time limit for a handshake with the front.
+/// The time limit for one answer during the handshake with the UDP front.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A client that sends packets and receives their echoes.
 pub(super) trait Client {
-    /// Queues a packet for the next flush.
+    /// Queues a packet until the next call of `flush`.
     fn send(&mut self, packet: &[u8]) -> Result<()>;
 
-    /// Sends the queued packets.
+    /// Sends the queued packets as far as the socket accepts them.
     fn flush(&mut self) -> Result<()>;
 
-    /// Passes each packet that has arrived to `take`.
+    /// Calls `take` with each packet that has arrived.
     fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<()>;
 }
 
@@ -41,13 +41,13 @@ impl WebSocketClient {
         let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
         let url = format!("ws://{address}/ws?target=game");
         let opened = tungstenite::client::client_with_config(url, stream, Some(config));
-        let (socket, _) = opened.map_err(|error| anyhow!("no WebSocket: {error}"))?;
+        let (socket, _) = opened.map_err(|error| anyhow!("the WebSocket cannot be opened: {error}"))?;
         socket.get_ref().set_nonblocking(true)?;
         Ok(Self { socket, has_unsent: false })
     }
 }
 
-/// A message that finds the socket full waits in the buffer.
+/// Ignores `WouldBlock`: the message stays in the WebSocket's write buffer until the next flush.
 fn unless_full(result: Result<(), Error>) -> Result<()> {
     match result {
         Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => Ok(()),
@@ -101,17 +101,21 @@ impl UdpClient {
         Ok(Self { socket: Socket::bind()?, batch: Batch::new(), to, calls, unsent: Vec::new(), size: 1 })
     }
 
-    /// Creates a client of the front with a validated address. `server` runs in the same thread.
+    /// Creates a client of the UDP front and completes the handshake that validates its address.
+    ///
+    /// `server` is the game server behind the front. It is served meanwhile, because it has no thread of its own.
     pub(super) fn through_front(front: SocketAddr, calls: Calls, server: &mut GameServer) -> Result<Self> {
         let mut client = Self::direct(front, calls)?;
         let salt = HandshakeWord(0x499E_D267);
-        let pepper = client.exchange(salt, server).context("no pepper")?;
-        // The server echoes the last word of the handshake, which shows that the flow is open.
-        client.exchange(salt.season(pepper), server).context("the front let nothing pass")?;
+        let pepper = client
+            .exchange(salt, server)
+            .context("the front did not answer the first word of the handshake")?;
+        // The front forwards the last word of the handshake. The server's echo shows that the flow is open.
+        client.exchange(salt.season(pepper), server).context("the front did not open the flow")?;
         Ok(client)
     }
 
-    /// Sends four bytes, and waits for four.
+    /// Sends a word of the handshake and waits for the next one.
     fn exchange(&mut self, word: HandshakeWord, server: &mut GameServer) -> Result<HandshakeWord> {
         self.send(&word.0.to_be_bytes())?;
         self.flush()?;
@@ -125,7 +129,7 @@ impl UdpClient {
             server.serve()?;
             std::thread::yield_now();
         }
-        bail!("no answer")
+        bail!("no answer within {} s", HANDSHAKE_TIMEOUT.as_secs())
     }
 }
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::socket::{Batch, Calls, Socket};
 
-/// The maximum number of receive calls before the clients get their turn.
+/// The maximum number of receive calls per call of `serve`, so that the clients in the same thread can continue.
 const CALLS_MAX: usize = 16;
 
 #[derive(Debug)]

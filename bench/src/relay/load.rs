@@ -1,4 +1,5 @@
-//! The load: clients and the game server in one thread that never sleeps, so that only the relay adds latency.
+//! The load generator. The clients and the game server share a thread that never sleeps, so that they add no wake-up
+//! latency to that of the relay.
 
 use std::time::{Duration, Instant};
 
@@ -7,17 +8,17 @@ use anyhow::Result;
 use super::client::Client;
 use super::game_server::GameServer;
 
-/// After this time without an echo, the packets of a client in flight count as lost.
+/// After this time without an echo, all packets that a client has in flight count as lost.
 const LOST_AFTER: Duration = Duration::from_millis(50);
-/// The size of the timestamp in each packet.
+/// The size in bytes of the timestamp at the start of each packet.
 const STAMP: usize = 8;
 
-/// The schedule of packets.
+/// When packets are sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pace {
-    /// As long as fewer than this many are in flight, for each client.
+    /// Whenever a client has fewer than this many packets in flight.
     Window(u32),
-    /// At this many packets per second, for all clients together.
+    /// At this rate, the total of all clients, in packets per second.
     Rate(f64),
 }
 
@@ -27,7 +28,7 @@ pub(super) struct Outcome {
     pub(super) sent: u64,
     pub(super) echoed: u64,
     pub(super) seconds: f64,
-    /// Percentiles of round trips in microseconds, measured from the time at which a packet was due.
+    /// The percentiles of the round-trip times in microseconds, measured from the time at which a packet was due.
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
 }
@@ -37,7 +38,7 @@ pub(super) struct Load {
     server: Option<GameServer>,
     packet: Vec<u8>,
     start: Instant,
-    /// The client with the next turn.
+    /// The index of the client that sends the next due packet.
     next: usize,
 }
 
@@ -48,14 +49,16 @@ struct Loaded {
 }
 
 impl Load {
-    /// Creates a load with packets of `size` bytes, 8 at least; `server` is `None` if the packets are echoed elsewhere.
+    /// Creates a load with packets of `size` bytes, but at least 8.
+    ///
+    /// `server` is `None` if a separate program echoes the packets.
     pub(super) fn new(clients: Vec<Box<dyn Client>>, server: Option<GameServer>, size: usize) -> Self {
         let start = Instant::now();
         let clients = clients.into_iter().map(|client| Loaded { client, in_flight: 0, last_echo: start });
         Self { clients: clients.collect(), server, packet: vec![0x20; size.max(STAMP)], start, next: 0 }
     }
 
-    /// Sends for this long.
+    /// Sends and receives for `duration`.
     pub(super) fn run(&mut self, pace: Pace, duration: Duration) -> Result<Outcome> {
         let began = Instant::now();
         let mut sent = 0;
@@ -71,7 +74,7 @@ impl Load {
             }
             self.receive(&mut nanos)?;
             if before == (sent, nanos.len()) {
-                // With a single core, the relay shares it.
+                // On a machine with a single core, the relay needs it too.
                 std::thread::yield_now();
             }
         }
@@ -87,7 +90,7 @@ impl Load {
         self.packet[..STAMP].copy_from_slice(&nanos.to_be_bytes());
     }
 
-    /// Fills the window of every client with up to `window` packets in flight.
+    /// Sends packets of every client until it has `window` packets in flight. Returns the number of sent packets.
     fn fill(&mut self, window: u32) -> Result<u64> {
         let now = Instant::now();
         self.stamp(now);
@@ -106,7 +109,7 @@ impl Load {
         Ok(sent)
     }
 
-    /// Sends the packets due by now, one client after the other.
+    /// Sends the packets that are due, from one client after the other. Returns the number of sent packets.
     fn send_due(&mut self, began: Instant, rate: f64, sent: u64) -> Result<u64> {
         let due = (began.elapsed().as_secs_f64() * rate) as u64;
         for number in sent..due {
@@ -142,7 +145,7 @@ impl Load {
     }
 }
 
-/// Returns a percentile of sorted nanoseconds in microseconds, or 0 if there are none.
+/// Returns a percentile (nearest rank) of sorted nanoseconds in microseconds, or 0 if there are no values.
 fn percentile_us(nanos: &[u64], share: f64) -> f64 {
     let rank = (nanos.len() as f64 * share).ceil() as usize;
     nanos.get(rank.max(1) - 1).map_or(0.0, |nanos| *nanos as f64 / 1e3)
@@ -161,7 +164,7 @@ mod tests {
         Load::new((0..clients).map(client).collect(), Some(server), 100)
     }
 
-    /// Returns the first run in which a packet is echoed: on a busy machine it may not be the very first.
+    /// Repeats runs until one has an echo, because a busy machine may not echo anything within the first ones.
     fn until_echoed(load: &mut Load, pace: Pace) -> Outcome {
         loop {
             let outcome = load.run(pace, Duration::from_millis(50)).unwrap();
@@ -175,7 +178,7 @@ mod tests {
     fn packets_are_echoed_in_a_window_and_at_a_rate() {
         let mut load = direct(3);
         let window = until_echoed(&mut load, Pace::Window(4));
-        assert!(window.echoed <= window.sent + 12, "more came back than was on its way: {window:?}");
+        assert!(window.echoed <= window.sent + 12, "more packets were echoed than had been sent: {window:?}");
         assert!(window.p50_us > 0.0 && window.p99_us >= window.p50_us, "{window:?}");
         let rate = until_echoed(&mut load, Pace::Rate(1_000.0));
         assert!(rate.sent as f64 <= 1_000.0 * rate.seconds, "{rate:?}");

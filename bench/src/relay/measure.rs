@@ -1,4 +1,4 @@
-//! Single measurements, each with its own programs.
+//! Individual measurements. Each starts its own programs.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,34 +20,34 @@ use crate::udp_baseline;
 
 /// The number of clients, except for idle clients and players.
 const CLIENTS: usize = 16;
-/// The window of each client: all together fit into the buffer of a UDP socket.
+/// The packets in flight per client. Those of all clients fit into the buffer of a UDP socket.
 const WINDOW: u32 = 8;
-/// The window if packets leave in bursts.
+/// The packets in flight per client if several are sent with one call.
 const BURST: u32 = 32;
 /// The default packet size in bytes.
 const SIZE: usize = 100;
-/// The number of times that a client returns in a round.
+/// The number of times that a client resumes its flow in one measurement.
 const RETURNS: usize = 20;
 /// The packet rate of a player, per second.
 const PLAYER_RATE: f64 = 60.0;
 
-/// The path of the packets.
+/// The measured program between the clients and the echo of their packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Relay,
     WebSocketEcho,
-    /// By TCP to a server that echoes everything.
+    /// websockify in front of a TCP server that echoes everything.
     Websockify,
-    /// A program that echoes each datagram with its own call.
+    /// A UDP server that echoes each datagram with its own call.
     UdpEcho,
-    /// No program: UDP from the clients to the game server.
+    /// No program: the clients send UDP directly to the game server.
     Direct,
 }
 
-/// The programs that return the packets of a load.
+/// The servers and programs that a `Way` needs.
 struct Path {
     server: Option<GameServer>,
-    /// Kept running as long as the path exists.
+    /// Kept alive because dropping it stops the server.
     _tcp: Option<TcpEcho>,
     listening: Option<Listening>,
 }
@@ -62,7 +62,7 @@ impl Path {
     }
 }
 
-/// The work of a program under a load.
+/// The result of a load, and the CPU time that the measured program took for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub(super) outcome: Outcome,
@@ -71,12 +71,12 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Returns packets in both directions per second of CPU time.
+    /// Returns the packets per second of CPU time, the sum of both directions.
     pub(super) fn per_core(&self) -> f64 {
         2.0 * self.outcome.echoed as f64 / self.cpu.max(1e-6)
     }
 
-    /// Returns the number of echoes per second.
+    /// Returns the number of echoed packets per second.
     pub(super) fn echoes(&self) -> f64 {
         self.outcome.echoed as f64 / self.outcome.seconds.max(1e-6)
     }
@@ -85,7 +85,7 @@ impl Measured {
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = 100.0 * self.cpu / self.outcome.seconds.max(1e-6);
-        write!(f, "{:.0} packets a second came back; the relay took {share:.0} % of its core", self.echoes())
+        write!(f, "{:.0} echoed packets per second; the relay used {share:.0} % of its core", self.echoes())
     }
 }
 
@@ -125,7 +125,7 @@ impl Measure {
         Ok(self.measured(way, CLIENTS, SIZE, Pace::Rate(rate))?.outcome)
     }
 
-    /// Measures the throughput of packets of 100 bytes through the front, from UDP to UDP.
+    /// Measures the throughput of packets of 100 bytes from UDP clients through the relay's UDP front.
     pub(super) fn front(&self, calls: Calls) -> Result<Measured> {
         let mut server = GameServer::bind(calls)?;
         let front = programs::front(self.cores.receiver, server.local_addr()?)?;
@@ -139,10 +139,10 @@ impl Measure {
         self.under_load(Some(&front.program), &mut load, Pace::Window(window))
     }
 
-    /// Measures how long resuming a flow takes: the longest of several attempts, in microseconds.
+    /// Measures how long it takes to resume a flow. Returns the longest of several attempts in microseconds.
     ///
-    /// The time runs from the first byte of the new connection until a packet has returned over it, minus the round
-    /// trip of a packet.
+    /// The time starts before the new connection is opened and ends when a packet has been echoed over it. The
+    /// round-trip time of a packet is subtracted.
     pub(super) fn resumption(&self) -> Result<f64> {
         let mut server = GameServer::bind(Calls::Single)?;
         let relay = programs::relay(self.cores.receiver, server.local_addr()?, 1)?;
@@ -156,29 +156,29 @@ impl Measure {
         Ok(longest)
     }
 
-    /// Measures how many datagrams of `size` bytes arrive per second from one core to another, one call each.
+    /// Measures how many datagrams of `size` bytes one core sends to another per second, with one call each.
     pub(super) fn udp_flood(&self, size: usize) -> Result<f64> {
         let (millis, size) = (self.duration().as_millis().to_string(), size.to_string());
         udp_baseline::flood(self.cores, programs::LONGEST, &["--millis", &millis, "--size", &size])
     }
 
-    /// Measures the memory of each idle WebSocket client in bytes.
+    /// Measures the memory that the program needs per idle WebSocket client, in bytes.
     pub(super) fn idle_memory(&self, way: Way) -> Result<f64> {
         let count = self.idle_clients();
         let mut path = self.path(way, count)?;
         let server = path.server.take();
         let Some(Listening { program, address }) = path.listening else {
-            bail!("the path has no program to measure")
+            bail!("there is no program whose memory could be measured")
         };
         let before = program.memory()?;
         let mut load = Load::new(websockets(address, count)?, server, SIZE);
-        // Each client sends one packet and then stops, because a client that has never played is not yet idle.
+        // Every client sends one packet first, because the program allocates some memory only for active clients.
         load.run(Pace::Rate(count as f64), Duration::from_secs(1))?;
         load.run(Pace::Rate(0.0), self.duration())?;
         Ok(program.memory()?.saturating_sub(before) as f64 / count as f64)
     }
 
-    /// Computes the cores that 1,000 players take, from fewer players.
+    /// Measures the CPU time of a few players and returns the number of cores that 1,000 players would need.
     pub(super) fn players_cpu(&self, way: Way) -> Result<f64> {
         let count = self.players();
         let measured = self.measured(way, count, SIZE, Pace::Rate(count as f64 * PLAYER_RATE))?;
@@ -194,12 +194,12 @@ impl Measure {
             (Way::Websockify, Some(address), _) => streams(address, count, size)?,
             (Way::UdpEcho, Some(address), _) => direct(address, count)?,
             (_, _, Some(server)) => direct(server.local_addr()?, count)?,
-            (_, _, None) => bail!("there is no address to send to"),
+            (_, _, None) => bail!("{way:?} has no address to send to"),
         };
         self.under_load(path.program(), &mut Load::new(clients, server, size), pace)
     }
 
-    /// Starts the programs of a path, for up to `count` clients.
+    /// Starts the servers and programs that `way` needs, for up to `count` clients.
     fn path(&self, way: Way, count: usize) -> Result<Path> {
         let core = self.cores.receiver;
         Ok(match way {
@@ -223,13 +223,13 @@ impl Measure {
 
     fn under_load(&self, program: Option<&Program>, load: &mut Load, pace: Pace) -> Result<Measured> {
         let cpu = || program.map_or(Ok(Duration::ZERO), Program::cpu);
-        // Warms up: buffers grow and caches fill first.
+        // A warm-up run, in which buffers grow and caches fill.
         load.run(pace, self.duration() / 4)?;
         let before = cpu()?;
         let outcome = load.run(pace, self.duration())?;
         let cpu = cpu()?.saturating_sub(before).as_secs_f64();
         if outcome.echoed == 0 {
-            bail!("not one of {} packets came back", outcome.sent);
+            bail!("none of {} packets was echoed", outcome.sent);
         }
         Ok(Measured { outcome, cpu })
     }

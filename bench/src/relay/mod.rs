@@ -1,6 +1,6 @@
-//! The cost of the relay: packets per second and core, latency, and the memory and CPU time of its clients.
+//! Measures the relay: packets per second and core, added latency, and the memory and CPU time per client.
 //!
-//! The relay has one core; its clients and the game server share another.
+//! The relay runs on one core. Its clients and the game server share another.
 
 mod client;
 mod game_server;
@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Measure every row once, briefly and with few clients, as a smoke test
     #[arg(long)]
     quick: bool,
-    /// The number of rounds; each measures every row once, and the median counts
+    /// The number of rounds. Each measures every row once, and the report has the medians
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Write the table into docs/relay.md

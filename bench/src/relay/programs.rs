@@ -1,4 +1,4 @@
-//! The programs under measurement: the relay and the WebSocket echo.
+//! Starts the measured programs: the relay and the echo servers that it is compared with.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
@@ -9,17 +9,17 @@ use anyhow::{Context, Result};
 use crate::pairing::itself;
 use crate::process::Program;
 
-/// The time limit of a measurement.
+/// The time limit of a program in one measurement.
 pub(super) const LONGEST: Duration = Duration::from_secs(120);
 
-/// A program, and the address that clients connect to.
+/// A running program and the address on which it listens.
 #[derive(Debug)]
 pub(super) struct Listening {
     pub(super) program: Program,
     pub(super) address: SocketAddr,
 }
 
-/// Starts a relay in front of `target`, for up to `clients` clients that may be silent for long.
+/// Starts a relay in front of `target` for up to `clients` clients, which may be silent for an hour.
 pub(super) fn relay(core: usize, target: SocketAddr, clients: usize) -> Result<Listening> {
     let mut command = relay_command();
     command.args(["--target", &format!("game={target}"), "--max-clients", &(clients + 1).to_string()]);
@@ -29,7 +29,7 @@ pub(super) fn relay(core: usize, target: SocketAddr, clients: usize) -> Result<L
     Ok(Listening { program, address })
 }
 
-/// Starts a relay with a front for native UDP clients before `target`.
+/// Starts a relay with a UDP front for native clients. `target` is a server of the Game Protocol.
 pub(super) fn front(core: usize, target: SocketAddr) -> Result<Listening> {
     let mut command = relay_command();
     command.args(["--target", &format!("game={target},kind=game-protocol"), "--udp-listen", "127.0.0.1:0"]);
@@ -64,5 +64,5 @@ fn relay_command() -> Command {
 
 fn announced(line: &str, prefix: &str) -> Result<SocketAddr> {
     let address = line.strip_prefix(prefix).and_then(|address| address.trim().parse().ok());
-    address.with_context(|| format!("{line:?} announces no address"))
+    address.with_context(|| format!("expected the line \"{prefix}ADDRESS\", but the relay printed {line:?}"))
 }

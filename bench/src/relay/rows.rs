@@ -1,5 +1,5 @@
-//! The rows of the report. In each round all measurements of a group alternate, so that a slow phase of the machine
-//! affects all of them.
+//! Measures the rows of the report. All measurements of a group alternate within a round, so that a change in the
+//! machine's load affects all of them.
 
 use anyhow::{Context, Result};
 
@@ -13,18 +13,19 @@ use crate::pairing::median;
 const SIZES: [usize; 2] = [100, 1_200];
 /// The loads in percent of the relay's maximum throughput, or of the direct throughput if that is less.
 const LOADS: [u32; 3] = [10, 50, 80];
-/// The goal for the added latency, in microseconds, and the load at which it counts.
+/// The goal for the 99th percentile of the added latency, in microseconds.
 const ADDED_US: f64 = 1_000.0;
+/// The load to which that goal applies, in percent.
 const ADDED_AT: u32 = 50;
 /// The goal for the memory of an idle client, in bytes.
 const IDLE_BYTES: f64 = 8_192.0;
-/// The goal for packets per second and core from UDP to UDP.
+/// The goal for packets per second and core through the UDP front.
 const FRONT_PACKETS: f64 = 200_000.0;
 
-/// The goal for resuming a flow, in microseconds beyond a round trip.
+/// The goal for the time to resume a flow, in microseconds, without one round trip.
 const RESUMED_US: f64 = 50_000.0;
 
-/// Measures everything.
+/// Measures all rows.
 pub(super) fn all(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
     let (mut rows, echoes) = throughput(measure, rounds)?;
     rows.extend(front(measure, rounds)?);
@@ -35,7 +36,9 @@ pub(super) fn all(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Returns the rows, and the echo rate for packets of the first size: through the relay or without it, whichever is
+/// Measures the throughput rows.
+///
+/// Also returns the echoes per second for packets of the first size: through the relay or without it, whichever is
 /// lower.
 fn throughput(measure: &Measure, rounds: u32) -> Result<(Vec<Row>, f64)> {
     let mut rows = Vec::new();
@@ -60,10 +63,10 @@ fn throughput(measure: &Measure, rounds: u32) -> Result<(Vec<Row>, f64)> {
         let row = row.beside_websockify(websockify);
         rows.push(row.beside_udp_flood(flood).at_least_of_websocket_echo(1.0));
     }
-    Ok((rows, echoes.context("there was no round")?))
+    Ok((rows, echoes.context("the number of rounds is 0")?))
 }
 
-/// Measures the front, from UDP to UDP.
+/// Measures the throughput of the relay's UDP front.
 fn front(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
     let kinds = [("udp_front_100b", Calls::Single), ("udp_front_bursts_100b", Calls::Bursts)];
     let mut found = kinds.map(|_| Vec::new());
@@ -76,13 +79,13 @@ fn front(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
     }
     let row = |((name, calls), runs)| {
         let row = Row::new(name, "packets/s/core", runs).beside_udp(udp.iter().copied());
-        // The goal is for programs that send each datagram by itself, as most do.
+        // The goal applies to programs that send each datagram with its own call, as most do.
         if calls == Calls::Single { row.at_least(FRONT_PACKETS) } else { row }
     };
     Ok(kinds.into_iter().zip(found).map(row).collect())
 }
 
-/// The latency that a path adds to round trips of plain UDP, in microseconds.
+/// The latency that a program adds to the round trips of plain UDP, in microseconds per round.
 #[derive(Default)]
 struct Added {
     p50: Vec<f64>,
@@ -106,7 +109,8 @@ fn latency(measure: &Measure, rounds: u32, echoes: f64) -> Result<Vec<Row>> {
             let udp = measure.round_trips(Way::Direct, rate)?;
             if udp.p99_us > ADDED_US {
                 eprintln!(
-                    "{load} %: {:.0} µs without a relay: the core of the clients is full, or busy",
+                    "{load} % load: this round is discarded, because round trips without a relay already take \
+                     {:.0} µs (p99): the core of the clients is overloaded or busy",
                     udp.p99_us
                 );
                 continue;
@@ -125,7 +129,7 @@ fn latency(measure: &Measure, rounds: u32, echoes: f64) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Measures the memory of idle clients, and the CPU time of players.
+/// Measures the relay's memory per idle client, and its CPU time for players.
 fn clients(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
     let (mut memory, mut echo_memory) = (Vec::new(), Vec::new());
     let (mut cpu, mut echo_cpu) = (Vec::new(), Vec::new());

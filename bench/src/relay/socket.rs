@@ -1,4 +1,4 @@
-//! A UDP socket that never blocks, for clients and for the game server.
+//! A non-blocking UDP socket for the clients and the game server.
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -8,15 +8,15 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::udp;
 
-/// The size of one slot of a batch: the system may merge datagrams up to this length.
+/// The size of one receive buffer in bytes. The system may merge datagrams of one sender up to this length.
 const SLOT: usize = 65_535;
 
-/// The system calls for sending datagrams.
+/// How many datagrams one system call sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Calls {
-    /// One call each, like most programs.
+    /// One datagram per call, as in most programs.
     Single,
-    /// As many as possible per call, if the system supports it.
+    /// As many datagrams per call as the system supports.
     Bursts,
 }
 
@@ -51,8 +51,9 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// Sends consecutive datagrams, each `size` bytes long except the last one. Those that find the socket full are
-    /// lost, as on any network.
+    /// Sends consecutive datagrams. Each is `size` bytes long, except that the last one may be shorter.
+    ///
+    /// Drops datagrams for which the socket's send buffer has no space.
     pub(super) fn send(&self, to: SocketAddr, bytes: &[u8], size: usize, calls: Calls) -> Result<()> {
         let segments = match calls {
             Calls::Single => 1,
@@ -69,8 +70,10 @@ impl Socket {
         Ok(())
     }
 
-    /// Receives with one call, and passes on the sender, its consecutive datagrams, and the length of each but the
-    /// last. Returns false if there were none.
+    /// Receives datagrams with one system call. Returns false if no datagram was waiting.
+    ///
+    /// Calls `take` for each group of consecutive datagrams of one sender: with the sender, the bytes, and the length
+    /// of each datagram except the last one, which may be shorter.
     pub(super) fn receive(
         &self,
         batch: &mut Batch,

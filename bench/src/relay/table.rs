@@ -1,4 +1,4 @@
-//! The results: rows next to those of the WebSocket echo and of plain UDP, and the goals.
+//! The report: the results of the relay next to those of the WebSocket echo and plain UDP, and the goals.
 
 use serde::Serialize;
 
@@ -8,12 +8,12 @@ use crate::report::{Environment, Goal, markdown, number};
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
     pub(super) environment: Environment,
-    /// Packets per second and core with 100 bytes, divided by those of the WebSocket echo.
+    /// The packets of 100 bytes per second and core, divided by those of the WebSocket echo.
     pub(super) ratio_to_websocket_echo: Option<f64>,
     pub(super) rows: Vec<Row>,
 }
 
-/// A value of the relay: the median of its runs.
+/// A result of the relay: the median of `runs`.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     pub(super) name: String,
@@ -21,9 +21,9 @@ pub(super) struct Row {
     pub(super) unit: &'static str,
     pub(super) websocket_echo: Option<f64>,
     pub(super) ratio_to_websocket_echo: Option<f64>,
-    /// The same through websockify, to a TCP server.
+    /// The result of websockify in front of a TCP server.
     pub(super) websockify: Option<f64>,
-    /// The same without a relay: with a program that echoes datagrams, or for latencies with the game server itself.
+    /// The result without a relay: of a program that echoes datagrams, or for latencies of the game server itself.
     pub(super) udp: Option<f64>,
     /// Datagrams per second that one core sends and another receives.
     pub(super) udp_flood: Option<f64>,
@@ -100,7 +100,7 @@ impl Report {
         let optional = |value: Option<f64>| value.map_or(String::new(), number);
         for row in &self.rows {
             let goal = row.goal.as_ref();
-            // Every run of the row was discarded: the machine was busy.
+            // NaN if every run of the row was discarded because the machine was busy.
             let is_measured = row.value.is_finite();
             let verdict = |goal: &Goal| {
                 let result = match (is_measured, goal.met) {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_has_the_median_and_its_goal() {
+    fn a_row_has_the_median_and_the_result_of_its_goal() {
         let row = || Row::new("a", "packets/s", vec![3.0, 1.0, 2.0]).beside_websocket_echo([4.0]);
         assert_eq!((row().value, row().ratio_to_websocket_echo), (2.0, Some(0.5)));
         let met = |row: Row| row.goal.map(|goal| goal.met);
@@ -141,7 +141,11 @@ mod tests {
         assert_eq!(met(row().at_least_of_websocket_echo(1.0)), Some(false));
         let uncompared = Row::new("a", "", vec![9.0]).at_least_of_websocket_echo(0.0);
         assert_eq!(met(uncompared), Some(false), "a goal without a comparison is not met");
-        assert_eq!(met(Row::new("a", "", Vec::new()).at_least(0.0)), Some(false), "without a run neither");
+        assert_eq!(
+            met(Row::new("a", "", Vec::new()).at_least(0.0)),
+            Some(false),
+            "a goal of a row without runs is not met"
+        );
     }
 
     #[test]
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_without_a_run_is_not_measured() {
+    fn a_row_without_runs_is_shown_as_not_measured() {
         let row = Row::new("a", "µs", Vec::new()).below(1_000.0);
         let table = Report { rows: vec![row], ..Report::default() }.table();
         assert!(table.contains("| a   | not measured | µs   |"), "{table}");

@@ -1,6 +1,6 @@
-//! The baseline for the relay: a WebSocket server that echoes every message, each with its own frame and call.
+//! The baseline for the relay: a WebSocket server that echoes every message with its own frame and system call.
 //!
-//! It uses the same crate as the relay, and does no UDP.
+//! It uses the same WebSocket crate as the relay.
 
 use std::net::Ipv4Addr;
 
@@ -15,9 +15,9 @@ use tokio::net::TcpListener;
 
 use crate::role;
 
-/// Runs until the end of the input.
+/// Runs until a line or the end of standard input.
 pub(crate) fn run() -> Result<()> {
-    // As many threads as the relay has on the same cores.
+    // The same number of threads as the relay on the same cores.
     let runtime = tokio::runtime::Runtime::new()?;
     let result = runtime.block_on(serve());
     runtime.shutdown_background();
@@ -28,7 +28,7 @@ async fn serve() -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     role::print_ready(listener.local_addr()?.port()).map_err(anyhow::Error::msg)?;
     let listener = listener.tap_io(|stream| {
-        // A failure would only make the echo slower.
+        // A failure only makes the echo slower.
         let _ = stream.set_nodelay(true);
     });
     let app = Router::new().route("/ws", any(upgrade));

@@ -1,7 +1,6 @@
-//! The common alternative between browsers and servers: websockify, which forwards the bytes of WebSocket messages to a
-//! TCP server.
+//! websockify, a common alternative to the relay. It forwards the bytes of WebSocket messages to a TCP server.
 //!
-//! TCP has no packets, so its client splits the returned bytes.
+//! TCP does not preserve packets, so the client splits the echoed bytes.
 
 use std::ffi::OsString;
 use std::io;
@@ -19,9 +18,9 @@ use crate::process::Program;
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Starts websockify before `target`, as one process with a thread for each client.
+/// Starts websockify in front of `target`, as one process with a thread per client.
 pub(super) fn start(core: usize, target: SocketAddr) -> Result<Listening> {
-    // It does not announce its port, so it is assigned one that was free a moment ago.
+    // websockify does not print its port, so this function chooses one that was free a moment ago.
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
     let mut command = Command::new(path());
     command.args(["--libserver", &address.to_string(), &target.to_string()]);
@@ -29,7 +28,9 @@ pub(super) fn start(core: usize, target: SocketAddr) -> Result<Listening> {
     let began = Instant::now();
     while TcpStream::connect(address).is_err() {
         if began.elapsed() > START_TIMEOUT {
-            bail!("websockify does not listen; is it installed? `interop/setup.sh websockify`");
+            bail!(
+                "websockify does not listen on {address}: install it with `bash interop/setup.sh websockify`"
+            );
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -41,7 +42,7 @@ fn path() -> OsString {
     std::path::PathBuf::from(folder).join("websockify-peer").into_os_string()
 }
 
-/// A TCP server that echoes everything, until it is dropped.
+/// A TCP server that echoes all bytes and stops accepting connections on drop.
 #[derive(Debug)]
 pub(super) struct TcpEcho {
     pub(super) address: SocketAddr,
@@ -69,7 +70,7 @@ impl TcpEcho {
 impl Drop for TcpEcho {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread, which waits for a connection.
+        // Wakes the thread, which is blocked while it waits for a connection.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -80,7 +81,7 @@ fn echo(mut stream: &TcpStream) -> io::Result<u64> {
     io::copy(&mut reader, &mut stream)
 }
 
-/// A client with packets of one size, so that it can split the returned bytes.
+/// A client of websockify. All of its packets have the same size, so that it can split the echoed bytes.
 pub(super) struct StreamClient {
     socket: WebSocketClient,
     size: usize,
@@ -131,7 +132,7 @@ mod tests {
         drop(server);
         let began = Instant::now();
         while TcpStream::connect(address).is_ok() {
-            assert!(began.elapsed() < START_TIMEOUT, "it still listens");
+            assert!(began.elapsed() < START_TIMEOUT, "the echo server still accepts connections");
         }
     }
 }

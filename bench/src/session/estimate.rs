@@ -4,9 +4,9 @@ use super::history::History;
 use super::step::Step;
 use crate::core_only::Effort;
 
-/// The number of runs that the usual durations of steps refer to.
+/// The number of runs to which `Step::usual_seconds` refers.
 const USUAL_RUNS: u32 = 5;
-/// The speed-up of a quick measurement.
+/// The factor by which a quick measurement is faster than a full one.
 const QUICK: f64 = 40.0;
 
 /// The inputs of the estimate.
@@ -17,7 +17,7 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the expected seconds of a step: as long as last time, or as usual.
+    /// Returns the expected duration of a step in seconds, based on its last measurement or on its usual duration.
     fn seconds(self, step: Step, history: &History) -> f64 {
         let usual = match self.effort {
             Effort::Full => step.usual_seconds() / f64::from(step.rounds(USUAL_RUNS)),
@@ -26,7 +26,7 @@ impl Estimate {
         f64::from(step.rounds(self.runs)) * history.seconds_per_round(step).unwrap_or(usual)
     }
 
-    /// Formats the next step with its duration and that of the rest.
+    /// Formats the name and the expected duration of the next step, and the expected time until the end of the session.
     pub(super) fn line(self, at: usize, steps: &[Step], history: &History) -> String {
         let rest = || steps.iter().skip(at);
         let seconds = |step: &Step| self.seconds(*step, history);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_expected_to_take_as_long_as_last_time() {
+    fn the_estimate_of_a_step_is_its_last_duration_per_round() {
         let full = Estimate { effort: Effort::Full, runs: 5 };
         let mut history = History::default();
         assert_eq!(full.seconds(Step::Idle, &history), Step::Idle.usual_seconds());
@@ -65,11 +65,15 @@ mod tests {
         }
         let once = Estimate { runs: 1, ..full };
         assert_eq!(once.seconds(Step::Core, &history), 20.0);
-        assert_eq!(once.seconds(Step::Idle, &history), 100.0, "it measures once however many runs there are");
+        assert_eq!(
+            once.seconds(Step::Idle, &history),
+            100.0,
+            "the step `idle` has one round for any number of runs"
+        );
     }
 
     #[test]
-    fn the_line_has_the_next_step_and_all_that_are_left() {
+    fn the_line_shows_the_times_for_the_next_step_and_for_the_rest() {
         let mut history = History::default();
         let steps = [Step::Core, Step::Fairness, Step::Idle];
         for (step, seconds) in steps.into_iter().zip([1_000.0, 65.0, 10.0]) {

@@ -1,10 +1,10 @@
-//! The figures of a row, computed from the runs of its pairings.
+//! Computes rows from the runs of all pairings.
 
 use super::runner::Found;
 use crate::pairing::{Pairing, Run, Workload, median};
 use crate::report::{Best, Better, Entry, Row};
 
-/// A figure computed from a run.
+/// A value that is computed from each run of a pairing.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Figure {
     MessagesPerSecond,
@@ -39,7 +39,7 @@ impl Figure {
         }
     }
 
-    /// Returns the row with this figure of all pairings.
+    /// Returns a row with the median of this figure for each pairing.
     pub(super) fn row(self, name: &str, found: &[Found], workload: &Workload) -> Row {
         let entries: Vec<Entry> = found.iter().map(|found| self.entry(found, workload)).collect();
         let ours = entries.iter().find(|entry| entry.pairing == Pairing::OURS);
@@ -60,7 +60,7 @@ impl Figure {
         }
     }
 
-    /// Returns the best pairing without rakwire.
+    /// Returns the best result of a pairing without rakwire.
     fn best(self, entries: &[Entry]) -> Option<Best> {
         let foreign = entries.iter().filter(|entry| entry.pairing.is_foreign());
         let values =

@@ -1,4 +1,4 @@
-//! The history of earlier sessions: the durations of steps, and the pairings that exceed their time limit.
+//! The history of earlier sessions: the durations of steps, and the pairings that exceeded their time limit.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -13,14 +13,14 @@ use crate::pairing::Pairing;
 /// The history of earlier sessions.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct History {
-    /// The seconds of each step, divided by its number of rounds.
+    /// The duration of one round of each step in seconds.
     seconds_per_round: BTreeMap<String, f64>,
-    /// The pairings of each step that took too long.
+    /// The pairings of each step that exceeded the time limit in their latest measurement.
     too_long: BTreeMap<String, Vec<Pairing>>,
 }
 
 impl History {
-    /// Reads the history, which is empty if there is no file.
+    /// Reads the history. Returns an empty history if the file does not exist.
     pub(super) fn read(path: &Path) -> Result<Self> {
         match std::fs::read_to_string(path) {
             Ok(text) => {
@@ -47,12 +47,12 @@ impl History {
         self.seconds_per_round.insert(step.name().to_owned(), seconds / f64::from(step.rounds(runs)));
     }
 
-    /// Returns true if a pairing took too long in its latest measurement of any step.
+    /// Returns true if the latest measurement of a pairing in any of the steps exceeded the time limit.
     pub(super) fn took_too_long(&self, pairing: Pairing) -> bool {
         self.too_long.values().any(|pairings| pairings.contains(&pairing))
     }
 
-    /// Records whether a pairing took too long in a step.
+    /// Records whether a pairing exceeded the time limit in a step.
     pub(super) fn record_pairing(&mut self, step: Step, pairing: Pairing, took_too_long: bool) {
         let pairings = self.too_long.entry(step.name().to_owned()).or_default();
         pairings.retain(|known| *known != pairing);
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_pairing_is_remembered_until_it_is_fast_again() {
+    fn a_pairing_is_too_slow_until_the_same_step_is_within_its_limit() {
         let mut history = History::default();
         history.record_pairing(Step::Loss1, Pairing::OURS, true);
         history.record_pairing(Step::Loss5, Pairing::OURS, false);

@@ -1,4 +1,4 @@
-//! The command that measures everything in one session, row after row.
+//! The command that measures all rows in one session, step by step.
 
 mod estimate;
 mod figure;
@@ -36,16 +36,16 @@ const QUICK_LIMIT: Duration = Duration::from_secs(8);
 /// Measure everything and print a table.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Measure every row once, with little work and two peers, as a smoke test
+    /// Measure every row once, with little work and two implementations, as a smoke test
     #[arg(long)]
     quick: bool,
-    /// Measure only rows with names that contain one of these
+    /// Measure only rows whose names contain one of these texts
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// Keep the rows of the report that are not measured this time
+    /// Keep the rows of the existing report that are not measured this time
     #[arg(long, requires = "only")]
     keep: bool,
-    /// Resume an interrupted session: measure the rows that the report lacks
+    /// Resume an interrupted session: measure the rows that are missing in the report
     #[arg(long, conflicts_with = "keep")]
     resume: bool,
     /// The number of measurements of each pairing; the median counts
@@ -93,7 +93,7 @@ struct Session<'o> {
     options: &'o Options,
     runner: Runner,
     report: Report,
-    /// The report that provides the kept rows.
+    /// The earlier report from which rows are kept (`--keep`).
     earlier: Option<Report>,
 }
 
@@ -118,7 +118,7 @@ impl<'o> Session<'o> {
     fn measure(&mut self) -> Result<()> {
         let selected: Vec<Step> =
             Step::ALL.into_iter().filter(|step| step.is_selected(&self.options.only)).collect();
-        ensure!(!selected.is_empty(), "there is no row with such a name");
+        ensure!(!selected.is_empty(), "no row has a name that contains {}", self.options.only.join(" or "));
         let steps: Vec<Step> =
             selected.into_iter().filter(|step| !self.report.steps.contains_key(step.name())).collect();
         for (at, step) in steps.iter().enumerate() {
@@ -129,7 +129,7 @@ impl<'o> Session<'o> {
         Ok(())
     }
 
-    /// Measures the rows of one step and writes the results so far.
+    /// Measures the rows of one step, and writes the report and the history.
     fn step(&mut self, step: Step) -> Result<()> {
         let began = Instant::now();
         let rows = rows_of(step, &mut self.runner).with_context(|| format!("{} failed", step.name()))?;
@@ -142,7 +142,7 @@ impl<'o> Session<'o> {
         report::write(&self.with_kept_rows(), &self.options.report())
     }
 
-    /// Returns the current report, with the rows that are kept.
+    /// Returns the current report with the kept rows and the goals.
     fn with_kept_rows(&self) -> Report {
         let mut report = self.report.clone();
         if let Some(earlier) = &self.earlier {
@@ -163,7 +163,11 @@ impl<'o> Session<'o> {
         );
         let failed = report.rows.iter().filter(|row| !row.value.is_finite()).map(|row| row.name.as_str());
         let failed: Vec<&str> = failed.collect();
-        if failed.is_empty() { Ok(()) } else { bail!("no value of ours in {}", failed.join(", ")) }
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            bail!("rakwire could not be measured in {}", failed.join(", "))
+        }
     }
 }
 

@@ -4,24 +4,41 @@ use anyhow::{Result, bail};
 
 use crate::report::{Environment, Report};
 
-/// Returns the report of an interrupted session if this program belongs to the same session: the same commit without
-/// changes, the same boot and the same number of runs.
+/// Returns the report of an interrupted session if the session can continue in the environment `now`.
+///
+/// The session can continue if all of these conditions hold:
+///
+/// - The commit is the same, without uncommitted changes.
+/// - The machine has not been restarted.
+/// - The number of runs is the same.
+/// - The report has no kept rows.
 pub(super) fn continued(report: Report, now: &Environment) -> Result<Report> {
     let before = &report.environment;
     if before.commit != now.commit {
-        bail!("the session cannot go on: it began at commit {}, and this is {}", before.commit, now.commit);
+        bail!(
+            "the session cannot be resumed: it began at commit {}, and this is {}",
+            before.commit,
+            now.commit
+        );
     }
     if now.commit.ends_with("-dirty") {
-        bail!("the session cannot go on: commit {} has changes, which may be others now", now.commit);
+        bail!(
+            "the session cannot be resumed: commit {} has changes, which may differ from those at its beginning",
+            now.commit
+        );
     }
     if before.boot != now.boot {
-        bail!("the session cannot go on: the machine was started again meanwhile");
+        bail!("the session cannot be resumed: the machine was restarted after its beginning");
     }
     if before.runs != now.runs {
-        bail!("the session cannot go on: it had {} runs, and not {}", before.runs, now.runs);
+        bail!(
+            "the session cannot be resumed: it has {} runs instead of {}; set --runs",
+            before.runs,
+            now.runs
+        );
     }
     if !report.kept.is_empty() {
-        bail!("the session cannot go on: its report has rows of an earlier one");
+        bail!("the session cannot be resumed: its report has rows of an earlier one");
     }
     Ok(report)
 }
@@ -52,7 +69,7 @@ mod tests {
         let now = environment("a", "1", 5);
         let refusal = |report| continued(report, &now).unwrap_err().to_string();
         assert!(refusal(report(environment("b", "1", 5))).contains("commit b, and this is a"));
-        assert!(refusal(report(environment("a", "2", 5))).contains("started again"));
+        assert!(refusal(report(environment("a", "2", 5))).contains("restarted"));
         assert!(refusal(report(environment("a", "1", 3))).contains("3 runs"));
         let kept = vec![Kept { environment: environment("a", "1", 5), rows: vec!["core".to_owned()] }];
         assert!(refusal(Report { kept, ..report(now.clone()) }).contains("rows of an earlier one"));

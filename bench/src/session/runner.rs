@@ -1,4 +1,4 @@
-//! Measures a workload in pairings, each with its time limit.
+//! Measures a workload with all pairings, each with a time limit.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::core_only::Effort;
 use crate::pairing::{Bench, Pairing, Run, Workload, are_enough, median};
 use crate::process::TookTooLong;
 
-/// The time limit of a pairing that took too long before, in the last session or in an earlier row of this one.
+/// The time limit of a pairing that exceeded its time limit in the last session or in an earlier step of this one.
 const SHORT_LIMIT: Duration = Duration::from_secs(10);
 
-/// A pairing with its runs, or the reason why it has none.
+/// A pairing with its runs, or the error of the first failed run.
 pub(super) type Found = (Pairing, Result<Vec<Run>>);
 
 pub(super) struct Runner {
@@ -23,25 +23,25 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// Returns the number of messages to send.
+    /// Returns the number of messages to send, where `full` is the number in a full session.
     pub(super) fn count(&self, full: u32) -> u32 {
         if self.effort == Effort::Quick { (full / 50).max(1) } else { full }
     }
 
-    /// Returns those of the pairings that are part of this session.
+    /// Returns the pairings that this session measures.
     fn chosen(&self, pairings: impl IntoIterator<Item = Pairing>) -> Vec<Pairing> {
         let quick = |pairing: &Pairing| [pairing.client, pairing.server].iter().all(|peer| peer.is_quick());
         let chosen = |pairing: &Pairing| self.effort == Effort::Full || quick(pairing);
         pairings.into_iter().filter(chosen).collect()
     }
 
-    /// Returns the settings for a pairing, with its time limit.
+    /// Returns the settings with the time limit of a pairing.
     fn bench_of(&self, pairing: Pairing) -> Bench {
         let again = self.history.took_too_long(pairing);
         self.bench.with_limit(if again { SHORT_LIMIT.min(self.bench.limit) } else { self.bench.limit })
     }
 
-    /// Measures a workload in rounds: each round runs the `baseline` and each pairing once.
+    /// Measures a workload in rounds. Each round runs `baseline` once and then every pairing once.
     pub(super) fn rounds(
         &mut self,
         step: Step,
@@ -70,7 +70,7 @@ impl Runner {
         Ok(all.into_iter().map(|(found, taken)| self.recorded(step, found, taken)).collect())
     }
 
-    /// Measures a workload in one pairing after another, with the `baseline` before each.
+    /// Measures all runs of one pairing after another, and runs `baseline` before each pairing.
     pub(super) fn one_by_one(
         &mut self,
         step: Step,
@@ -88,7 +88,7 @@ impl Runner {
         Ok(all)
     }
 
-    /// Prints the result of a pairing and its duration, and remembers whether that was too long.
+    /// Prints the result and the duration of a pairing, and records whether it exceeded the time limit.
     fn recorded(&mut self, step: Step, (pairing, runs): Found, taken: Duration) -> Found {
         let again = self.history.took_too_long(pairing);
         let too_long = runs.as_ref().is_err_and(|error| error.is::<TookTooLong>());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_pairing_gets_a_shorter_time_limit_next_time() {
+    fn a_pairing_that_took_too_long_gets_a_shorter_time_limit() {
         let mut runner = runner();
         let slow = Pairing { client: Peer::TokioRaknet, server: Peer::TokioRaknet };
         let limit = |runner: &Runner, pairing| runner.bench_of(pairing).limit;
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quick_session_has_few_pairings() {
+    fn a_quick_session_measures_4_of_16_pairings() {
         let quick = Runner { effort: Effort::Quick, ..runner() };
         assert_eq!((runner().chosen(Pairing::all()).len(), quick.chosen(Pairing::all()).len()), (16, 4));
     }

@@ -1,6 +1,6 @@
-//! The steps of a session: rows that are measured together.
+//! The steps of a session. A step measures one or more rows.
 
-/// Rows that are measured together.
+/// A group of rows that are measured together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Messages,
@@ -39,7 +39,7 @@ impl Step {
         Self::Idle,
     ];
 
-    /// Returns its name in messages and in the history.
+    /// Returns the name of the step in messages, in reports and in the history.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Messages => "messages_100b",
@@ -60,8 +60,9 @@ impl Step {
         }
     }
 
-    /// Returns the seconds that it takes with five runs on a machine with two cores, used until a session has measured
-    /// it.
+    /// Returns the usual duration with five runs on a machine with two cores, in seconds.
+    ///
+    /// Used for estimates until a session has measured the step.
     pub(super) const fn usual_seconds(self) -> f64 {
         match self {
             Self::Messages => 290.0,
@@ -79,13 +80,13 @@ impl Step {
         }
     }
 
-    /// Returns its number of rounds in a session with this many runs.
+    /// Returns the number of rounds in a session with `runs` runs.
     pub(super) const fn rounds(self, runs: u32) -> u32 {
         match self {
             Self::Fairness | Self::Idle => 1,
             // The wake-up time of a core varies more between runs than the compared values.
             Self::PingPong if runs > 1 => 4 * runs,
-            // The two servers that are compared cost nearly the same.
+            // The CPU times of the two compared servers differ little, so more rounds are needed.
             Self::Shards if runs > 1 => 3 * runs,
             Self::Messages
             | Self::BulkLarge
@@ -103,7 +104,7 @@ impl Step {
         }
     }
 
-    /// Returns the rows that it measures, without the numbers at the end of some.
+    /// Returns the names of the rows that the step measures, without the number at the end of some names.
     const fn rows(self) -> &'static [&'static str] {
         match self {
             Self::Messages => &["messages_100b", "udp_flood", "udp_flood_batched"],
@@ -148,7 +149,7 @@ impl Step {
         }
     }
 
-    /// Returns true if one of its rows is selected; an empty selection means all.
+    /// Returns true if the name of one of the rows contains an entry of `only`, or if `only` is empty.
     pub(super) fn is_selected(self, only: &[String]) -> bool {
         let selects = |part: &String| self.rows().iter().any(|row| row.contains(part.as_str()));
         only.is_empty() || only.iter().any(selects)
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_selected_by_a_part_of_its_name_and_with_its_step() {
+    fn a_step_is_selected_by_a_part_of_the_name_of_its_rows() {
         let selected = |part: &str| {
             let steps = Step::ALL.into_iter().filter(|step| step.is_selected(&[part.to_owned()]));
             steps.collect::<Vec<Step>>()

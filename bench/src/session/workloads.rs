@@ -1,4 +1,4 @@
-//! The workloads of the rows of pairings.
+//! The workloads that are measured with pairings of implementations.
 
 use anyhow::Result;
 
@@ -10,13 +10,15 @@ use crate::report::Row;
 use crate::spin::Spinners;
 use crate::udp_baseline::UdpBaseline;
 
-/// Messages of 100 bytes in a full datagram: each has 10 bytes of headers, and the datagram 4.
+/// The number of messages of 100 bytes in a full datagram. Each message has 10 bytes of headers, and the datagram 4.
 const MESSAGES_PER_DATAGRAM: f64 = 13.0;
-/// Round trips of a run, and of one alongside busy cores, where each may take milliseconds.
+/// The number of round trips in a run.
 const ROUND_TRIPS: u32 = 10_000;
+/// The number of round trips in a run on busy cores, where each may take milliseconds.
 const BUSY_ROUND_TRIPS: u32 = 1_000;
-/// The pairings for heavy losses; the other ones need minutes: rakwire alone, rakwire with the two that keep up, and
-/// the best other one at 5 %.
+/// The pairings that are measured with heavy losses, because the other ones need minutes.
+///
+/// They are rakwire alone, rakwire with the two servers that keep up, and the best other pairing at a loss of 5 %.
 const AT_HEAVY_LOSSES: [Pairing; 4] = [
     Pairing::OURS,
     Pairing { client: Peer::Rakwire, server: Peer::Cpp },
@@ -28,7 +30,7 @@ const fn loopback(pattern: Pattern, count: u32, size: usize) -> Workload {
     Workload { pattern, count, size, network: Network::Loopback }
 }
 
-/// Measures small messages, and the floods with which they are compared.
+/// Measures small messages and the UDP floods with which they are compared.
 pub(super) fn messages(runner: &mut Runner) -> Result<Vec<Row>> {
     let step = Step::Messages;
     let workload = loopback(Pattern::Blast, runner.count(100_000), 100);
@@ -41,7 +43,7 @@ pub(super) fn messages(runner: &mut Runner) -> Result<Vec<Row>> {
     Ok(baseline.flood_rows().into_iter().chain([row]).collect())
 }
 
-/// Measures large messages.
+/// Measures the throughput of large messages.
 pub(super) fn bulk(runner: &mut Runner, step: Step, count: u32, size: usize) -> Result<Vec<Row>> {
     let workload = loopback(Pattern::Blast, count, size);
     let mut baseline = UdpBaseline::default();
@@ -66,7 +68,7 @@ pub(super) fn round_trips(runner: &mut Runner) -> Result<Vec<Row>> {
     Ok(UdpBaseline::round_trip_rows(own).chain([median, p99]).collect())
 }
 
-/// Measures round trips of rakwire and of the UDP baseline, each alongside a busy program on each core.
+/// Measures round trips of rakwire and of the UDP baseline while another program keeps each core busy.
 pub(super) fn busy_round_trips(runner: &mut Runner) -> Result<Vec<Row>> {
     let step = Step::BusyPingPong;
     let count = runner.count(BUSY_ROUND_TRIPS);
@@ -80,12 +82,12 @@ pub(super) fn busy_round_trips(runner: &mut Runner) -> Result<Vec<Row>> {
     Ok(UdpBaseline::round_trip_rows([("udp_pingpong_64b_busy", baseline.p50_us())]).chain([row]).collect())
 }
 
-/// Measures messages over a path with latency and few losses.
+/// Measures messages over a path with latency and light losses, with all pairings.
 pub(super) fn losses(runner: &mut Runner, step: Step, network: Network) -> Result<Vec<Row>> {
     over_path(runner, step, network, &Pairing::all().collect::<Vec<_>>())
 }
 
-/// Measures messages over a path on which only some pairings end in time.
+/// Measures messages over a path with heavy losses, with the pairings that complete within the time limit.
 pub(super) fn heavy_losses(runner: &mut Runner, step: Step, network: Network) -> Result<Vec<Row>> {
     over_path(runner, step, network, &AT_HEAVY_LOSSES)
 }

@@ -1,4 +1,4 @@
-//! Measures how long a page takes to connect, with each transport and with the race of all.
+//! The time that a page takes to connect: with each transport, and with automatic selection.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// Half of a round trip.
+/// The latency of the path in each direction, half of the round-trip time.
 pub(super) const LATENCY: Duration = Duration::from_millis(50);
-/// The goal for the 95th percentile, if the transport is not forced.
+/// The goal for the 95th percentile with automatic selection, in milliseconds.
 const GOAL_MS: f64 = 1_000.0;
 const AUTO: &str = "auto";
-/// The transports of the cases, and whether UDP is blocked.
+/// The measured cases: the transport, and whether UDP is blocked.
 pub(super) const CASES: [(&str, bool); 5] =
     [(AUTO, false), (AUTO, true), ("webtransport", false), ("webrtc", false), ("websocket", false)];
 
@@ -22,14 +22,14 @@ struct Opened {
     transport: String,
 }
 
-/// The connections of a case.
+/// The result of a case.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     transport: &'static str,
     udp_blocked: bool,
     p50_ms: f64,
     p95_ms: f64,
-    /// The number of connections by transport.
+    /// The number of connections per transport that opened them.
     by: BTreeMap<String, usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     goal: Option<Goal>,
@@ -43,7 +43,7 @@ struct Goal {
 }
 
 impl Row {
-    /// Parses the output of the script in the page's machine.
+    /// Parses the output of the script that controls the page.
     pub(super) fn read(transport: &'static str, udp_blocked: bool, line: &str) -> Result<Self> {
         let connections: Vec<Opened> =
             serde_json::from_str(line).with_context(|| format!("not the result of a measurement: {line}"))?;
@@ -78,7 +78,7 @@ impl Row {
     }
 }
 
-/// Returns the p-th percentile of sorted values.
+/// Returns the `percent`-th percentile (nearest rank) of sorted values, or `None` if there are no values.
 fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn five_of_a_hundred_connections_may_take_longer() {
+    fn the_goal_is_met_if_95_of_100_connections_are_fast_enough() {
         let times: Vec<u32> = (906..=1_005).collect();
         let all = row(AUTO, &times);
         assert_eq!((all.p50_ms, all.p95_ms), (955.0, 1_000.0));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_failed_is_an_error() {
+    fn output_without_connections_is_an_error() {
         assert!(Row::read(AUTO, false, "[]").is_err());
         assert!(Row::read(AUTO, false, "failed: no browser").is_err());
     }

@@ -1,4 +1,4 @@
-//! The game server behind the relay: it echoes messages, counts those sent to it, and sends as fast as it can.
+//! The game server behind the relay. On request it echoes or counts messages, or sends as fast as it can.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,14 +7,16 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use rakwire_native::{Connection, Delivery, Endpoint, Message, Options};
 
-/// The requests in the second byte of a message; the script of the page has the same numbers. Messages with any other
-/// byte are echoed.
+// The second byte of a message is the request. The script of the page uses the same numbers.
+// A message with any other second byte is echoed.
+
+/// Adds the length of the message to a counter.
 const COUNT: u8 = 1;
-/// The answer is the number of counted bytes after two bytes: 32 bits, little-endian.
+/// Requests the counter. The answer repeats the two bytes, followed by the counter in 32 bits, little-endian.
 const TELL: u8 = 2;
-/// The next two bytes are the duration of the download in milliseconds, little-endian.
+/// Requests a download. The next two bytes are its duration in milliseconds, little-endian.
 const DOWNLOAD: u8 = 3;
-/// The size of a message of a download in bytes.
+/// The size of the messages of a download in bytes.
 const MESSAGE: usize = 1_200;
 const ID: u8 = 0xfe;
 
@@ -55,7 +57,7 @@ async fn play(connection: Arc<Connection>) {
     }
 }
 
-/// A closed connection needs no answer.
+/// Sends an answer. Ignores errors, because a closed connection needs no answer.
 async fn answer_to(connection: Arc<Connection>, answer: Vec<u8>, delivery: Delivery) {
     let _ = connection.send(&answer, delivery).await;
 }

@@ -1,5 +1,6 @@
-//! Compares the transports of the npm package over a path with latency and loss, with page and relay on separate
-//! machines.
+//! Compares the transports of the npm package over a simulated path with latency and loss.
+//!
+//! Page and relay run in separate network namespaces.
 
 mod connect;
 pub(crate) mod game_server;
@@ -30,16 +31,16 @@ const BEGIN_CONNECTING: &str =
 
 /// The time limit of one measurement, including the start of a browser.
 const LONGEST: Duration = Duration::from_secs(300);
-/// Half of a round trip.
+/// The latency of the path in each direction, half of the round-trip time.
 const LATENCY: Duration = Duration::from_millis(25);
-/// The rate of the path in each direction, as of a slow home connection.
+/// The rate of the path in each direction, that of a slow home connection.
 const BITS_PER_SECOND: u64 = 20_000_000;
 const QUEUE: Duration = Duration::from_millis(50);
-/// The number of connections of a page in each case.
+/// The number of connections that a page opens in each case.
 const CONNECTIONS: u32 = 50;
 const QUICK_CONNECTIONS: u32 = 3;
 const LOSSES: [f64; 4] = [0.0, 0.01, 0.05, 0.15];
-/// The WebSocket is also measured with the loss recovery for datagrams.
+/// The measured transports. The WebSocket is measured a second time with the loss recovery for datagrams.
 const TRANSPORTS: [(&str, Profile); 4] = [
     ("websocket", Profile::Carrier),
     ("websocket", Profile::Datagrams),
@@ -53,16 +54,16 @@ pub(crate) struct Options {
     /// Measure one loss rate briefly, as a smoke test
     #[arg(long)]
     quick: bool,
-    /// The number of measurements of each row; the median counts
+    /// The number of runs of each row, of which the report has the medians
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Only rows with this loss, in percent
+    /// Measure only rows with this loss rate, in percent
     #[arg(long, value_name = "PERCENT")]
     loss: Option<f64>,
-    /// Only rows of this transport
+    /// Measure only rows of this transport
     #[arg(long, value_name = "NAME", value_parser = ["websocket", "webtransport", "webrtc"])]
     transport: Option<String>,
-    /// Only the time to connect
+    /// Measure only the time to connect
     #[arg(long, conflicts_with_all = ["loss", "transport"])]
     connect: bool,
     /// Write the tables into docs/transports.md
@@ -104,7 +105,7 @@ fn measure_losses(options: &Options, report: &mut Report) -> Result<()> {
     let chosen = |loss: f64| options.loss.is_none_or(|percent| (percent / 100.0 - loss).abs() < 1e-9);
     anyhow::ensure!(
         losses.iter().any(|&loss| chosen(loss)),
-        "--loss is one of 0, 1, 5 and 15; with --quick it is 5"
+        "--loss must be 0, 1, 5 or 15, and with --quick it must be 5"
     );
     println!("{HEAD}");
     for &loss in losses.iter().filter(|&&loss| chosen(loss)) {
@@ -133,10 +134,10 @@ fn measure_connecting(options: &Options, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Connects this many times over a path without losses, each time with a fresh browser profile.
+/// Opens `connections` connections over a path without losses, each with a fresh browser profile.
 fn measure_case(transport: &'static str, udp_blocked: bool, connections: u32) -> Result<connect::Row> {
     let cores = Cores::choose()?;
-    // Datagrams to this port vanish without any error.
+    // Datagrams to the port of this socket are lost without an ICMP error, which simulates blocked UDP.
     let (far, (servers, silent)) =
         on_machine(FAR, || Ok((servers(cores.receiver)?, UdpSocket::bind((FAR, 0))?)))?;
     let (relay, connections) = (servers.relay.clone(), connections.to_string());
@@ -155,7 +156,7 @@ fn bottleneck() -> Option<Bottleneck> {
     Some(Bottleneck::with_queue_of(BITS_PER_SECOND, QUEUE))
 }
 
-/// Measures with its own browser and path.
+/// Runs one measurement with a new browser and a new path.
 fn measure(transport: &str, profile: Profile, loss: f64, seed: u64, millis: u32) -> Result<Measured> {
     let cores = Cores::choose()?;
     let (far, servers) = on_machine(FAR, || servers(cores.receiver))?;
@@ -191,9 +192,9 @@ fn servers(core: usize) -> Result<Servers> {
     relay.args(["--allow-any-origin", "--exempt", "10.77.0.0/24", "--log-level", "error"]);
     let relay = Program::start(relay, core, LONGEST)?;
     let line = relay.line()?;
-    let address = line
-        .strip_prefix("listening on http://")
-        .with_context(|| format!("{line:?} announces no address"))?;
+    let address = line.strip_prefix("listening on http://").with_context(|| {
+        format!("expected the line \"listening on http://ADDRESS\", but the relay printed {line:?}")
+    })?;
     Ok(Servers { relay: address.trim().to_owned(), _programs: [game, relay] })
 }
 

@@ -1,4 +1,4 @@
-//! Two machines in one: network namespaces, each with a device connected to the other by a path.
+//! Simulates two machines with network namespaces. Each has a TUN device, and a path connects the two devices.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -11,17 +11,18 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::path::End;
 
-/// The addresses of the page's machine and of the relay's.
+/// The address of the machine with the page.
 pub(super) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+/// The address of the machine with the relay.
 pub(super) const FAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 /// The MTU of Ethernet.
 const MTU: u16 = 1_500;
-/// The congestion control of TCP. Most systems use CUBIC, which behaves like Reno at the losses and round trips of this
-/// path (RFC 9438 section 4.3), and is not available in every namespace.
+/// The congestion control of TCP. Most systems use CUBIC, which is not available in every namespace. With the losses
+/// and round-trip times of this path it behaves like Reno (RFC 9438 section 4.3).
 const CONGESTION_CONTROL: &str = "reno";
 const DEVICE: &str = "path";
 
-/// The end of a path on one machine.
+/// The TUN device of a machine, which is one end of the path.
 pub(super) struct Device(SyncDevice);
 
 impl AsFd for Device {
@@ -40,7 +41,9 @@ impl End for Device {
     }
 }
 
-/// Starts programs on a separate machine, which exists as long as they run. It has this address, and loopback.
+/// Starts programs on a new machine with the address `address` and a loopback interface.
+///
+/// The machine exists until its programs exit and the device is dropped.
 pub(super) fn on_machine<R: Send>(
     address: Ipv4Addr,
     start: impl FnOnce() -> Result<R> + Send,
@@ -48,9 +51,9 @@ pub(super) fn on_machine<R: Send>(
     std::thread::scope(|scope| {
         let started = scope.spawn(|| {
             unshare(CloneFlags::CLONE_NEWNET)
-                .context("network namespaces need root, as `unshare --map-root-user` gives it")?;
+                .context("network namespaces need root: run the command in `unshare --map-root-user`")?;
             let device = DeviceBuilder::new().name(DEVICE).mtu(MTU).build_sync();
-            let device = device.context("TUN devices are not available")?;
+            let device = device.context("a TUN device cannot be created")?;
             device.set_nonblocking(true)?;
             std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", CONGESTION_CONTROL)?;
             ip(&["address", "add", &format!("{address}/24"), "dev", DEVICE])?;
@@ -58,12 +61,13 @@ pub(super) fn on_machine<R: Send>(
             ip(&["link", "set", "lo", "up"])?;
             Ok((Device(device), start()?))
         });
-        started.join().map_err(|_| anyhow!("a machine could not be made"))?
+        started.join().map_err(|_| anyhow!("the thread that sets up a network namespace panicked"))?
     })
 }
 
 fn ip(arguments: &[&str]) -> Result<()> {
-    let status = Command::new("ip").args(arguments).status().context("ip of iproute2 cannot be started")?;
+    let status =
+        Command::new("ip").args(arguments).status().context("`ip` cannot be started: install iproute2")?;
     ensure!(status.success(), "ip {} failed", arguments.join(" "));
     Ok(())
 }

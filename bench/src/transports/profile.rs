@@ -1,14 +1,14 @@
-//! The loss recovery of the page.
+//! The loss recovery that the page selects.
 
 use serde::Serialize;
 
-/// The kind of loss recovery.
+/// The loss recovery of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Profile {
-    /// The one that suits the carrier of the datagrams.
+    /// The loss recovery that suits the transport.
     Carrier,
-    /// The one for datagrams, whatever the carrier is.
+    /// The loss recovery for unreliable datagrams, with any transport.
     Datagrams,
 }
 

@@ -1,4 +1,4 @@
-//! The results: a row for each transport and loss.
+//! The report, with one row per transport, loss recovery and loss rate.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,21 +10,22 @@ use crate::report::Environment;
 /// The results measured by a page.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Measured {
-    /// Round trips of small messages, in milliseconds.
+    /// The percentiles of the round-trip times of small messages, in milliseconds.
     p50_ms: f64,
     p99_ms: f64,
     /// The number of small messages without an echo.
     missing: u32,
-    /// The number of datagrams that the page counted as lost meanwhile.
+    /// The number of datagrams that the page counted as lost during these round trips.
     resent: u64,
-    /// Megabits per second received by the server, and by the page.
+    /// Megabits per second that the server received.
     up_mbit: f64,
+    /// Megabits per second that the page received.
     down_mbit: f64,
-    /// The share of its datagrams that the page counted as lost while it sent as fast as it could.
+    /// The share of datagrams (0 to 1) that the page counted as lost while it sent as fast as it could.
     resent_share: f64,
 }
 
-/// The median of several measurements.
+/// The medians of several measurements.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     transport: &'static str,
@@ -67,7 +68,7 @@ pub(super) const HEAD: &str = "| transport | recovery | loss | up in Mbit/s | do
 pub(super) struct Report {
     pub(super) environment: Environment,
     pub(super) rows: Vec<Row>,
-    /// The time to connect.
+    /// The times to connect.
     pub(super) connecting: Vec<connect::Row>,
 }
 

@@ -1,25 +1,28 @@
-//! The memory of an idle connection in a server. The row `idle_memory` of `cargo xtask bench` measures the same with
-//! more connections; this test detects a regression earlier.
+//! Limits the memory of an idle connection in a server.
+//!
+//! The row `idle_memory` of `cargo xtask bench` measures it with more connections. This test detects a regression
+//! earlier, because it runs with the other tests.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The limit for an idle connection in bytes. The features that other crates of the workspace enable add about 130 to
-/// the benchmark's value.
+/// The limit for the memory of an idle connection in bytes. A test build needs about 130 bytes more than the benchmark,
+/// because other crates of the workspace enable more features.
 const MOST: u64 = 1_700;
-/// The connections of a small and of a large server. The difference excludes the fixed cost of a server.
+/// The number of connections of the small server. The difference to the large one excludes the fixed cost of a server.
 const FEW: u64 = 1_250;
+/// The number of connections of the large server.
 const MANY: u64 = 4_250;
-/// The number of measurements. A buffer that was used once and is kept sometimes makes a measurement too high, but
-/// never too low.
+/// The number of measurements, of which the lowest is used. A buffer that the server keeps after a single use can only
+/// make a measurement too high.
 const TIMES: usize = 3;
 
-/// A role of the benchmark program, until it is dropped.
+/// A running role of the benchmark program, killed on drop.
 struct Role {
     child: Child,
     output: BufReader<ChildStdout>,
-    /// The program ends when its input closes.
+    /// Kept open, because the program exits when its standard input closes.
     _input: ChildStdin,
 }
 
@@ -38,7 +41,7 @@ impl Role {
         line.trim().to_owned()
     }
 
-    /// Returns its anonymous memory in bytes.
+    /// Returns the anonymous memory of the program (`RssAnon`) in bytes.
     fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -48,13 +51,13 @@ impl Role {
 
 impl Drop for Role {
     fn drop(&mut self) {
-        // It may have ended already.
+        // Errors are ignored: the program may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Measures the memory of a server with this many idle connections.
+/// Measures the memory of a server with `count` idle connections, in bytes.
 fn with_connections(count: u64) -> u64 {
     let count = count.to_string();
     let mut server = Role::start(&["peer", "echo", "--port", "0", "--connections", &count]);
@@ -67,8 +70,9 @@ fn with_connections(count: u64) -> u64 {
 }
 
 #[test]
-fn an_idle_connection_takes_little_memory() {
+fn an_idle_connection_takes_less_than_1700_bytes() {
     let [few, many] = [FEW, MANY].map(|count| (0..TIMES).map(|_| with_connections(count)).min().unwrap());
-    let each = many.checked_sub(few).expect("more connections take more memory") / (MANY - FEW);
-    assert!(each < MOST, "{each} bytes for each of {} connections", MANY - FEW);
+    let each =
+        many.checked_sub(few).expect("a server with more connections takes more memory") / (MANY - FEW);
+    assert!(each < MOST, "an idle connection takes {each} bytes, and the limit is {MOST}");
 }

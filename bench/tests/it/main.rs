@@ -1,4 +1,4 @@
-//! The programs of the benchmarks as tests.
+//! Tests that run the benchmark program.
 
 // Clippy's exemption for `unwrap` in tests needs this attribute; without it helpers would not count as tests.
 #[cfg(test)]

@@ -1,1 +1,1 @@
-//! Empty: this package only contains tests.
+//! Tests of `rakwire` with a minimal set of features. The library itself is empty.

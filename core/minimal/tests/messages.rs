@@ -1,4 +1,4 @@
-//! The behaviour of peers in the small profile, and that everything else works as in the full one.
+//! Peers in the small profile: the features that they lack, and those that work as in the full profile.
 
 use core::time::Duration;
 
@@ -20,7 +20,7 @@ fn path() -> Conditions {
     Conditions { latency: Duration::from_millis(5), ..Conditions::default() }
 }
 
-/// Returns a connected client and server, and the connection ID at each.
+/// Returns a connected client and server, and the id of the connection at each.
 fn connected(conditions: Conditions) -> (Peers, ConnectionId, ConnectionId) {
     let mut config = Config::new([1; 32]);
     config.max_incoming = 1;
@@ -40,7 +40,7 @@ fn connected(conditions: Conditions) -> (Peers, ConnectionId, ConnectionId) {
             }
         }
     }
-    (pair, here, there.expect("the loop waits for it"))
+    (pair, here, there.expect("the server reports `Connected`"))
 }
 
 /// Advances the time until the server has received `count` messages.
@@ -63,15 +63,15 @@ fn datagram(number: u32, header: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
     let mut buffer = [0; 1_464];
     let mut writer = Writer::new(&mut buffer);
     let number = rakwire::U24::new(number);
-    DatagramHeader::Data { hints: 0, number }.write(&mut writer).expect("room");
-    header.write(&mut writer).expect("room");
-    writer.bytes(payload).expect("room");
+    DatagramHeader::Data { hints: 0, number }.write(&mut writer).expect("space in the buffer");
+    header.write(&mut writer).expect("space in the buffer");
+    writer.bytes(payload).expect("space in the buffer");
     writer.finish().to_vec()
 }
 
-/// In both profiles, messages are delivered once and in order over a path that loses, duplicates and reorders.
+/// The path loses, duplicates and reorders a tenth of all datagrams each. Both profiles deliver each message once.
 #[test]
-fn ordered_messages_survive_a_bad_path() {
+fn ordered_messages_are_delivered_over_a_bad_path() {
     let conditions = Conditions { loss: 0.1, duplication: 0.1, reordering: 0.1, ..path() };
     let (mut pair, here, _) = connected(conditions);
     let mut expected = Vec::new();
@@ -80,7 +80,7 @@ fn ordered_messages_survive_a_bad_path() {
             let message = vec![ID, round, number, 7, 7];
             let priority = if number % 2 == 0 { Priority::High } else { Priority::Low };
             let delivery = Delivery::RELIABLE_ORDERED.with_priority(priority);
-            pair.a.send(pair.now, here, &message, delivery).expect("room for a round");
+            pair.a.send(pair.now, here, &message, delivery).expect("free memory");
             expected.push(message);
         }
         let from = usize::from(round) * 4;
@@ -90,7 +90,7 @@ fn ordered_messages_survive_a_bad_path() {
 }
 
 #[test]
-fn a_message_longer_than_a_datagram_is_refused() {
+fn the_small_profile_refuses_a_message_longer_than_a_datagram() {
     let (mut pair, here, _) = connected(path());
     let long = [ID; 4_000];
     let sent = pair.a.send(pair.now, here, &long, Delivery::RELIABLE);
@@ -103,9 +103,9 @@ fn a_message_longer_than_a_datagram_is_refused() {
     }
 }
 
-/// A peer that cannot reassemble messages closes the connection when it receives a part.
+/// A peer of the small profile cannot reassemble messages.
 #[test]
-fn a_received_part_ends_the_connection() {
+fn a_part_of_a_split_message_closes_a_small_profile_connection() {
     let (mut pair, _, there) = connected(path());
     let from = pair.a_address;
     let capsule = CapsuleHeader {
@@ -131,9 +131,9 @@ fn a_received_part_ends_the_connection() {
 }
 
 #[test]
-fn a_sequenced_message_arrives_and_an_older_one_is_dropped() {
+fn an_outdated_sequenced_message_is_dropped() {
     let (mut pair, here, _) = connected(path());
-    pair.a.send(pair.now, here, &[ID, 9], Delivery::UNRELIABLE_SEQUENCED).expect("room");
+    pair.a.send(pair.now, here, &[ID, 9], Delivery::UNRELIABLE_SEQUENCED).expect("free memory");
     assert_eq!(receive(&mut pair, 1), [[ID, 9]]);
     let from = pair.a_address;
     for (number, sequence) in [(1_000, 5), (1_001, 3)] {
@@ -151,16 +151,16 @@ fn a_sequenced_message_arrives_and_an_older_one_is_dropped() {
     let mut sequences = Vec::new();
     while let Some(event) = pair.b.poll_event() {
         if let Event::Message { message, .. } = event {
-            sequences.push(message.chunks().flatten().copied().last().expect("two bytes"));
+            sequences.push(message.chunks().flatten().copied().last().expect("the message fits"));
         }
     }
     assert_eq!(sequences, [5]);
 }
 
 #[test]
-fn a_high_channel_number_is_refused() {
+fn the_small_profile_refuses_channels_above_3() {
     let (mut pair, here, _) = connected(path());
-    let far = Channel::new(4).expect("below 32");
+    let far = Channel::new(4).expect("a channel below 32");
     let sent = pair.a.send(pair.now, here, &[ID, 4], Delivery::RELIABLE_ORDERED.on(far));
     if cfg!(feature = "full") {
         assert_eq!(sent, Ok(None));
@@ -174,16 +174,16 @@ fn a_high_channel_number_is_refused() {
 }
 
 #[test]
-fn counters_stay_zero() {
+fn the_small_profile_keeps_no_counters() {
     let (mut pair, here, _) = connected(path());
-    pair.a.send(pair.now, here, &[ID, 1], Delivery::RELIABLE).expect("room");
+    pair.a.send(pair.now, here, &[ID, 1], Delivery::RELIABLE).expect("free memory");
     receive(&mut pair, 1);
-    let stats = pair.a.connection_stats(here).expect("it is open");
+    let stats = pair.a.connection_stats(here).expect("an open connection");
     let counts = cfg!(feature = "full");
     assert_eq!(stats.messages_sent > 0, counts);
     assert_eq!(pair.a.stats().datagrams_sent > 0, counts);
     assert_eq!(pair.a.stats().drops().count() > 0, counts);
-    // Measurements are not counters and remain available.
+    // Measurements such as the RTT are available in both profiles.
     assert!(stats.mtu > 0 && !stats.round_trip.is_zero());
 }
 

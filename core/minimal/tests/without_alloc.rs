@@ -1,4 +1,4 @@
-//! The behaviour of peers without an allocator, as on a microcontroller.
+//! Peers without an allocator, as on a microcontroller.
 
 use core::net::SocketAddr;
 
@@ -17,7 +17,7 @@ fn sent(client: &mut Peer<'_>, now: Instant) -> Vec<Vec<u8>> {
     datagrams
 }
 
-/// Some servers block an address after a request with another version, so the client must never send one.
+/// Some servers block an address that requests another version, so the client queries the server's version with a ping.
 #[test]
 fn a_client_queries_the_version_before_its_first_request() {
     let server = SocketAddr::from(([192, 0, 2, 1], 19_132));
@@ -33,7 +33,7 @@ fn a_client_queries_the_version_before_its_first_request() {
             assert_eq!(asked.iter().map(|bytes| bytes[0]).collect::<Vec<_>>(), [0x01]);
             let mut buffer = [0; 100];
             let mut writer = Writer::new(&mut buffer);
-            Offline::Pong { time: 0, guid: Guid(7), data }.write(&mut writer).expect("room");
+            Offline::Pong { time: 0, guid: Guid(7), data }.write(&mut writer).expect("space in the buffer");
             client.handle_datagram(now, server, writer.finish());
             let requests = sent(&mut client, now);
             let Ok(Offline::Request1 { protocol, .. }) = Offline::read(&mut Reader::new(&requests[0])) else {

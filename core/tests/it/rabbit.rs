@@ -9,12 +9,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn unpacked_values_of_arbitrary_bytes_repack_equally(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+    fn values_of_arbitrary_bytes_survive_repacking(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
         prop_assert_eq!(model::rabbit::values(&bytes), Ok(()));
     }
 
     #[test]
-    fn unpacked_lists_repack_equally(lists: Vec<(Option<u32>, String, Vec<bool>)>, cut: prop::sample::Index) {
+    fn truncated_lists_survive_repacking(lists: Vec<(Option<u32>, String, Vec<bool>)>, cut: prop::sample::Index) {
         let bytes = to_vec(&lists).unwrap();
         let length = cut.index(bytes.len() + 1);
         prop_assert_eq!(model::rabbit::values(&bytes), Ok(()));

@@ -7,9 +7,9 @@ const GAME_TRANSPORT: &str = include_str!("../vectors/game-protocol-transport.js
 
 #[test]
 fn committed_vectors_match() {
-    let tally = vectors::check(FILE).expect("a file of vectors");
+    let tally = vectors::check(FILE).expect("a vector file");
     assert_eq!(tally.failures, [""; 0]);
-    assert!(tally.passed >= 60, "{} vectors", tally.passed);
+    assert!(tally.passed >= 60, "only {} vectors were checked", tally.passed);
 }
 
 /// Violates every kind of expectation once, to show that the checker detects it.
@@ -44,7 +44,7 @@ fn malformed_vector_files_are_reported() {
 
 #[test]
 fn game_protocol_transport_vectors_match() {
-    let (tally, elsewhere) = game_vectors::check(GAME_TRANSPORT).expect("a file of vectors");
+    let (tally, elsewhere) = game_vectors::check(GAME_TRANSPORT).expect("a vector file");
     assert_eq!(tally.failures, [""; 0]);
     assert_eq!((tally.passed, elsewhere), (43, 0));
 }

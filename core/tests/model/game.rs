@@ -13,15 +13,15 @@ use rakwire::sim::{Conditions, Pair};
 
 use super::Broken;
 
-/// The first sequences of a peer; most of them wrap during a run.
+/// The first sequence of a peer; most of these wrap around during a run.
 const STARTS: [u16; 6] = [0, 1, 0x7FFF, 0xFC00, 0xFFF0, 0xFFFF];
 const BLOCK_SIZES: [usize; 3] = [64, 512, 1_024];
 const MAX_OPERATIONS: usize = 80;
-/// The length of the message before the close: two chunks.
+/// The length of the last message, which takes two chunks.
 const LAST_WORDS: usize = 600;
-/// A limit of simulation steps that no run reaches.
+/// The maximum number of simulation steps of a run, which only an endless loop reaches.
 const STEPS: usize = 400_000;
-/// The length of the number at the front of each message.
+/// The length of the number at the beginning of each message.
 const NUMBER: usize = 4;
 const FORGERY: [u8; 4] = [203, 0, 113, 9];
 
@@ -53,13 +53,13 @@ enum Operation {
     Resume {
         side: bool,
     },
-    /// A third party sends a datagram to a peer.
+    /// A peer receives a datagram from an unknown address.
     Forge {
         side: bool,
         bytes: [u8; 6],
         length: u8,
     },
-    /// Closes the connection, in one of six cases.
+    /// Closes the connection if `die` is a multiple of six.
     Close {
         side: bool,
         die: u8,
@@ -70,7 +70,7 @@ enum Operation {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     pub delivered: usize,
-    /// True if the connection closed before its application closed it.
+    /// True if the connection closed although neither application closed it.
     pub closed: bool,
 }
 
@@ -95,9 +95,9 @@ impl Ledger {
             return Err(format!("message {number} arrived, which was not sent"));
         };
         if sent != bytes || *promise != reliability {
-            return Err(format!("message {number} arrived changed"));
+            return Err(format!("message {number} arrived with other bytes or another reliability"));
         }
-        let count = self.arrived.get_mut(number as usize).ok_or("a place for each message")?;
+        let count = self.arrived.get_mut(number as usize).ok_or("no counter for this message")?;
         *count += 1;
         if *count == 1 { Ok(()) } else { Err(format!("message {number} arrived {count} times")) }
     }
@@ -169,7 +169,7 @@ impl World {
         let to = self.pair.b_address;
         self.pair.a.connect(self.pair.now, to).map_err(|error| error.to_string())?;
         self.wait(Duration::from_secs(14), |world| world.ended || world.ids.iter().all(Option::is_some))?;
-        // Under the worst conditions a handshake may fail.
+        // Under the worst conditions the handshake may fail.
         self.ended |= self.ids.iter().any(Option::is_none);
         Ok(())
     }
@@ -231,7 +231,9 @@ impl World {
                 self.ledgers[side].arrived.push(0);
                 Ok(())
             }
-            Err(SendError::Empty | SendError::TooLong) => Err(format!("{length} bytes were refused")),
+            Err(SendError::Empty | SendError::TooLong) => {
+                Err(format!("a valid message of {length} bytes was refused"))
+            }
             Err(_) => Ok(()),
         }
     }
@@ -243,7 +245,7 @@ impl World {
             while let Some(event) = peer.poll_event() {
                 match event {
                     Event::Connected { id, .. } => {
-                        // A client is open after its challenge, and a third party cannot answer it.
+                        // A client reports `Connected` when it receives the challenge, so it does so before the server.
                         if side == 1 && self.ids[0].is_none() {
                             return Err("a client was admitted without a challenge".into());
                         }
@@ -278,10 +280,10 @@ impl World {
             }
             self.pair.step();
         }
-        Err("a deadline is always in the past".into())
+        Err("a peer's deadline stays in the past".into())
     }
 
-    /// Delivers everything in flight, then closes the connection.
+    /// Delivers all messages on a perfect path, closes the connection and checks that all memory is freed.
     fn finish(mut self) -> Result<Outcome, Broken> {
         self.pair.set_conditions(conditions(0, 0, 0));
         for side in [false, true] {
@@ -306,7 +308,10 @@ impl World {
         for side in [0, 1] {
             let peer = self.peer(side);
             if peer.blocks_available() != peer.blocks() || peer.poll_timeout().is_some() {
-                return Err(format!("side {side} keeps {} blocks", peer.blocks() - peer.blocks_available()));
+                return Err(format!(
+                    "peer {side} still holds {} blocks",
+                    peer.blocks() - peer.blocks_available()
+                ));
             }
         }
         Ok(self.outcome)
@@ -314,7 +319,7 @@ impl World {
 }
 
 impl World {
-    /// Checks that a message sent directly before the close is delivered: it may announce the winner of the game.
+    /// Checks that a message sent directly before `disconnect` is delivered, such as the result of the game.
     fn last_words(&mut self) -> Result<(), Broken> {
         if self.ended || self.wanted {
             return Ok(());
@@ -326,7 +331,11 @@ impl World {
             true
         });
         self.wait(Duration::from_secs(2), |world| world.ended && world.ledgers[0].missing() == 0)?;
-        if self.ledgers[0].missing() == 0 { Ok(()) } else { Err("the last message was lost".into()) }
+        if self.ledgers[0].missing() == 0 {
+            Ok(())
+        } else {
+            Err("the message before `disconnect` was lost".into())
+        }
     }
 }
 

@@ -1,12 +1,12 @@
-//! The messages of one direction: those sent, those delivered, and the guarantees of every reliability.
+//! The sent and delivered messages of one direction, and checks of the guarantees of every reliability.
 
 use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
 
 use super::random::Random;
 use super::{Broken, Kept};
 
-/// The first byte of a message that contains its number. A message of one or two bytes is identified by its first
-/// byte.
+/// The first byte of a message of at least three bytes; its number follows. A shorter message has another first byte,
+/// which identifies it.
 const NUMBERED: u8 = 0x86;
 const SHORT_NAMES: usize = (u8::MAX - NUMBERED) as usize;
 const NUMBERED_LENGTH: usize = 3;
@@ -21,7 +21,7 @@ enum Fate {
 struct Sent {
     delivery: Delivery,
     length: usize,
-    /// Its position among the ordered and sequenced messages of its channel.
+    /// The position of the message among the ordered and sequenced messages of its channel.
     place: usize,
     fate: Fate,
 }
@@ -29,7 +29,7 @@ struct Sent {
 #[derive(Clone, Debug, Default)]
 struct Order {
     sent: usize,
-    /// Positions before this one were delivered or never will be.
+    /// The position after the last delivered message. No earlier position may be delivered any longer.
     passed: usize,
     /// The positions of ordered messages, oldest first.
     ordered: Vec<usize>,
@@ -52,7 +52,7 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// Returns the next message, of about `length` bytes; all messages are different.
+    /// Returns the next message, of about `length` bytes. All messages of a ledger are different.
     pub fn compose(&self, length: usize) -> Vec<u8> {
         let length = if length < NUMBERED_LENGTH && self.short.len() >= SHORT_NAMES {
             NUMBERED_LENGTH
@@ -103,16 +103,16 @@ impl Ledger {
         self.pass(&sent).map_err(|reason| format!("message {number}, {:?}, {reason}", sent.delivery))
     }
 
-    /// Checks that no ordered message is skipped, and that sequenced ones are neither outdated nor overtake ordered
-    /// ones.
+    /// Checks that no ordered message is skipped, and that no sequenced message is outdated or precedes an ordered one
+    /// that was sent before it.
     fn pass(&mut self, sent: &Sent) -> Kept {
         let order = &mut self.channels[usize::from(sent.delivery.channel.number())];
         if sent.place < order.passed {
-            return Err(format!("at {} arrived after a later message, {}", sent.place, order.passed - 1));
+            return Err(format!("at position {} arrived after position {}", sent.place, order.passed - 1));
         }
         let missing = order.ordered.get(order.arrived).copied().filter(|missing| *missing < sent.place);
         if let Some(missing) = missing {
-            return Err(format!("at {} arrived before the ordered message at {missing}", sent.place));
+            return Err(format!("at position {} arrived before ordered position {missing}", sent.place));
         }
         if sent.delivery.reliability.is_ordered() {
             order.arrived += 1;
@@ -171,8 +171,9 @@ fn content(number: usize, short: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns true if a message may be delivered with this reliability: receipts are local, and split messages are
-/// reliable.
+/// Returns true if a message that was sent with the reliability `sent` may be delivered with `arrived`.
+///
+/// Whether a message has a receipt is not sent, and unreliable messages that are split become reliable.
 fn may_travel_as(sent: Reliability, arrived: Reliability) -> bool {
     let forms: &[Reliability] = match sent {
         Reliability::Unreliable | Reliability::UnreliableWithReceipt => {

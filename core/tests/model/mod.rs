@@ -1,4 +1,4 @@
-//! The guarantees of a peer, and runs that check them. Tests and fuzz targets share these files.
+//! Models of peers that check their guarantees under arbitrary operations. Tests and fuzz targets share these files.
 
 mod forge;
 pub mod game;
@@ -17,4 +17,5 @@ pub mod world;
 
 /// A description of the violated guarantee.
 pub type Broken = String;
+/// The result of a check: an error describes the violated guarantee.
 pub type Kept = Result<(), Broken>;

@@ -7,7 +7,7 @@ use super::ledger::{PRIORITIES, RELIABILITIES};
 use super::random::Random;
 use super::route::Fault;
 
-/// One of the two peers: the one that connects, and the one that accepts.
+/// One of the two peers: the client connects, and the server accepts the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Arbitrary)]
 pub enum End {
     Client,
@@ -29,7 +29,7 @@ impl End {
     }
 }
 
-/// The sizes of the memory, and the first numbers.
+/// The memory of both peers, their first datagram and message number, and their MTU.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub first_number: u32,
@@ -72,7 +72,7 @@ pub enum Forgery {
         copies: u8,
         missing: bool,
     },
-    /// A second request with a guessed cookie.
+    /// A request 2 with a guessed cookie or none.
     Request2 {
         cookie: Option<u32>,
         guid: u8,
@@ -173,15 +173,15 @@ pub enum Operation {
         to: End,
         forgery: Forgery,
     },
-    /// Delivers a forged datagram with the remote peer's address.
+    /// Delivers a forged datagram with the source address of the other peer.
     Forge {
         to: End,
         forgery: Forgery,
     },
     Disconnect(End),
     Connect,
-    /// Closes the connection and opens another, with forged datagrams from the remote peer's address during the
-    /// handshake.
+    /// Closes the connection and opens another. During the handshake, `to` receives forged datagrams with the source
+    /// address of the other peer.
     Interfere {
         to: End,
         after: u8,
@@ -220,7 +220,7 @@ impl<'a> Arbitrary<'a> for Operation {
     }
 }
 
-/// A complete run.
+/// The setup and the operations of a run.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     pub setup: Setup,
@@ -230,14 +230,14 @@ pub struct Sequence {
 const MOST: usize = 300;
 
 impl Sequence {
-    /// Returns seeded bytes that decode to a short sequence.
+    /// Returns pseudorandom bytes that decode to a short sequence.
     pub fn random(seed: u64) -> Vec<u8> {
         let mut random = Random::new(seed);
         let length = 20 + random.below(600) as usize;
         random.bytes(length)
     }
 
-    /// Decodes a sequence; most inputs are valid.
+    /// Decodes a sequence of at most 300 operations; returns `None` if the bytes are invalid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut u = Unstructured::new(bytes);
         let setup = u.arbitrary().ok()?;

@@ -1,4 +1,4 @@
-//! Properties of bytes that are unpacked as any type of Rabbit.
+//! Properties of Rabbit values that are unpacked from arbitrary bytes.
 
 use core::fmt::Debug;
 
@@ -11,7 +11,7 @@ type Signed = (i16, i32, i64, i128);
 type Lists = Vec<(Option<u32>, String, Vec<bool>)>;
 type Small = (heapless::Vec<Option<u16>, 9>, heapless::String<9>);
 
-/// Unpacks the bytes as every type.
+/// Checks the bytes as every type.
 pub fn values(bytes: &[u8]) -> Kept {
     check::<bool>(bytes)?;
     check::<Numbers>(bytes)?;
@@ -24,7 +24,9 @@ pub fn values(bytes: &[u8]) -> Kept {
     lent(bytes)
 }
 
-/// Checks that an unpacked value packs to the same bytes and does not depend on the pieces of the input.
+/// Checks that an unpacked value stays equal when it is packed and unpacked, and packs to at most as many bytes.
+///
+/// Unpacking must not depend on how the input is divided into pieces.
 pub fn check<T: Pack + for<'a> Unpack<'a> + PartialEq + Debug>(bytes: &[u8]) -> Kept {
     let read = unpack::<T>(bytes);
     let pieces: Vec<_> = bytes.chunks(3).collect();
@@ -37,7 +39,7 @@ pub fn check<T: Pack + for<'a> Unpack<'a> + PartialEq + Debug>(bytes: &[u8]) -> 
         Ok(value) => {
             let packed = to_vec(&value).map_err(|error| format!("{value:?} cannot be packed: {error}"))?;
             if packed.len() > bytes.len() {
-                return Err(format!("{value:?} was shorter"));
+                return Err(format!("{value:?} is longer when packed again"));
             }
             let again = unpack::<T>(&packed);
             if again.as_ref() == Ok(&value) { Ok(()) } else { Err(format!("{again:?} instead of {value:?}")) }
@@ -59,7 +61,7 @@ fn floats(bytes: &[u8]) -> Kept {
 }
 
 fn within(bytes: &[u8], error: Error) -> Kept {
-    if error.bit <= bytes.len() * 8 { Ok(()) } else { Err(format!("{error}, which is beyond the end")) }
+    if error.bit <= bytes.len() * 8 { Ok(()) } else { Err(format!("{error}, which is beyond the input")) }
 }
 
 /// Checks that lazy unpacking agrees with eager unpacking.
@@ -70,7 +72,7 @@ fn lent(bytes: &[u8]) -> Kept {
     if list != all {
         return Err(format!("{list:?} instead of {all:?}"));
     }
-    // `Text` reports the position of an invalid character, a string only that there is one.
+    // The errors differ: only `Text` reports the position of an invalid character.
     if text.clone().ok() == string.clone().ok() {
         Ok(())
     } else {

@@ -9,7 +9,7 @@ const LATENCY: Duration = Duration::from_millis(10);
 const LATE: Duration = Duration::from_millis(35);
 const HISTORY: usize = 64;
 
-/// The fault of a datagram.
+/// A fault that a route applies to one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, arbitrary::Arbitrary)]
 pub enum Fault {
     Lost,
@@ -33,7 +33,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Schedules a fault for those of the next eight datagrams that have their bit set in `mask`.
+    /// Schedules a fault for each of the next eight datagrams whose bit is set in `mask`.
     pub fn order(&mut self, fault: Fault, mask: u8) {
         for bit in 0..8 {
             let ordered = (mask >> bit & 1 == 1).then_some(fault);
@@ -48,7 +48,7 @@ impl Route {
         self.faults.clear();
     }
 
-    /// Forgets past datagrams, because they belong to a closed connection.
+    /// Removes all datagrams and faults, because they belong to a closed connection.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
@@ -70,7 +70,7 @@ impl Route {
         }
     }
 
-    /// Delivers a past datagram once more.
+    /// Delivers an earlier datagram again; `age` 0 is the last one sent.
     pub fn replay(&mut self, now: Instant, age: usize) {
         if let Some(bytes) = self.sent.iter().rev().nth(age).cloned() {
             self.carry(now, bytes);

@@ -1,6 +1,6 @@
-//! Properties of a secure connection for arbitrary input.
+//! Properties of secure connections under arbitrary input.
 //!
-//! Modified data is never accepted, and each opened datagram was sent and is opened once.
+//! Modified data is never accepted, and a datagram opens at most once.
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ use super::{Kept, secure_crossing, secure_peers};
 
 const START: Instant = Instant::ZERO;
 
-/// The kind of runs with whole peers, which take much longer than others.
+/// The kind of a run with whole peers, which takes much longer than the other kinds.
 pub const PEERS: u8 = 7;
 
 /// Executes a run; the first byte selects its kind.
@@ -38,9 +38,9 @@ pub fn run(bytes: &[u8]) -> Kept {
     }
 }
 
-/// Returns an input of any kind except whole peers.
+/// Returns a random input of any kind except whole peers.
 ///
-/// Its bytes may all be random, but fields of handshakes are mostly left unchanged, so that handshakes complete.
+/// Kinds 0 to 3 get mostly zeros, which leave most fields unchanged, so that some handshakes complete.
 pub fn input(random: &mut Random) -> Vec<u8> {
     let kind = random.below(PEERS.into()) as u8;
     let (length, odds) = (random.below(600), if kind < 4 { 500 } else { 1 });
@@ -52,7 +52,7 @@ fn promise(is_kept: bool, broken: impl Fn() -> String) -> Kept {
     if is_kept { Ok(()) } else { Err(broken()) }
 }
 
-/// Modifies `genuine` by the next bytes of the input; returns whether it differs.
+/// Returns `genuine` XORed with the next bytes of the input, and true if the result differs.
 fn change<const N: usize>(genuine: &[u8; N], input: &mut &[u8]) -> ([u8; N], bool) {
     let (differences, rest) = input.split_at(input.len().min(N));
     *input = rest;
@@ -79,7 +79,7 @@ fn handshake(mut input: &[u8], has_identity: bool) -> Kept {
     let mut client = ClientHandshake::new();
     let genuine: [u8; CHALLENGE] = client
         .challenge(&trust, has_identity, &server.field(1492), &negotiated, versions, &mut random)
-        .map_err(|error| format!("the genuine key: {error}"))?;
+        .map_err(|error| format!("the genuine key was refused: {error}"))?;
 
     let (challenge, is_changed) = change(&genuine, &mut input);
     let request = SecureRequest { negotiated: &negotiated, challenge: &challenge };
@@ -106,7 +106,7 @@ fn handshake(mut input: &[u8], has_identity: bool) -> Kept {
         format!("proof {proof:02x?} and {identity:02x?}: {finished:?}")
     })?;
     if let Ok(shown) = finished {
-        promise(shown.is_some() == has_identity, || format!("{shown:?} was shown"))?;
+        promise(shown.is_some() == has_identity, || format!("the server got the identity {shown:?}"))?;
         passes(&mut protection, &mut established.protection)?;
         passes(&mut established.protection, &mut protection)?;
     }
@@ -115,12 +115,12 @@ fn handshake(mut input: &[u8], has_identity: bool) -> Kept {
 
 fn passes(from: &mut DatagramProtection, to: &mut DatagramProtection) -> Kept {
     let mut datagram = [7; 64];
-    let length = from.seal(START, &mut datagram, 40).ok_or("there was no room")?;
+    let length = from.seal(START, &mut datagram, 40).ok_or("no space for the tag")?;
     let opened = to.open(START, &mut datagram[..length]);
-    promise(opened == Ok(&mut [7; 40]), || format!("a genuine datagram: {opened:?}"))
+    promise(opened == Ok(&mut [7; 40]), || format!("a genuine datagram did not open: {opened:?}"))
 }
 
-/// Checks that the key in reply 1, keys as text and connect tokens are written as they were read.
+/// Checks that the key field of reply 1, keys as text, and connect tokens are written as they were read.
 fn fields(bytes: &[u8]) -> Kept {
     let field = bytes.first_chunk::<PUBLIC_KEY_FIELD>();
     if let Some((field, read)) = field.and_then(|field| Some((field, ServerKeyField::read(field)?))) {
@@ -135,16 +135,16 @@ fn fields(bytes: &[u8]) -> Kept {
     }
     let Ok(text) = core::str::from_utf8(bytes) else { return Ok(()) };
     if let Ok(key) = text.parse::<PublicKey>() {
-        promise(key.to_string() == text, || format!("{key} was {text}"))?;
+        promise(key.to_string() == text, || format!("{text} is written as {key}"))?;
     }
     if let Ok(key) = StaticKey::from_key_file(text) {
         let written = key.private_text().to_string();
-        promise(text.contains(&written), || format!("{written} was {text}"))?;
+        promise(text.contains(&written), || format!("{text} is written as {written}"))?;
     }
     Ok(())
 }
 
-/// Checks a token that the input may modify.
+/// Checks that a token opens if and only if the input does not modify it.
 fn tokens(input: &[u8]) -> Kept {
     let key = TokenKey::from_bytes([1; 32]);
     let [client, server] = [2, 3].map(|byte| StaticKey::from_bytes([byte; 32]).public());
@@ -164,20 +164,25 @@ fn tokens(input: &[u8]) -> Kept {
 fn arbitrary(bytes: &[u8]) -> Kept {
     let [client, server] = [2, 3].map(|byte| StaticKey::from_bytes([byte; 32]).public());
     promise(TokenKey::from_bytes([1; 32]).open(bytes, &server.hash(), &client, 0).is_err(), || {
-        "a token".into()
+        "arbitrary bytes opened as a token".into()
     })?;
     let mut protection = DatagramProtection::with_keys([1; 32], [2; 32], START);
     let mut buffer = [0; 2048];
-    promise(protection.open_copy(START, bytes, &mut buffer).is_err(), || "a datagram".into())?;
-    promise(protection.open(START, &mut bytes.to_vec()).is_err(), || "a datagram".into())?;
-    promise(!protection.has_opened(), || "it counts as opened".into())
+    promise(protection.open_copy(START, bytes, &mut buffer).is_err(), || {
+        "arbitrary bytes opened as a datagram".into()
+    })?;
+    promise(protection.open(START, &mut bytes.to_vec()).is_err(), || {
+        "arbitrary bytes opened in place".into()
+    })?;
+    promise(!protection.has_opened(), || "arbitrary bytes count as an opened datagram".into())
 }
 
 /// Datagrams in flight to a peer: the number and the bytes of each.
 type UnderWay = Vec<(u32, Vec<u8>)>;
 
-/// Runs two peers that rekey often over a path with loss, duplication, reordering and forgery. Two bytes of input are
-/// a step.
+/// Runs two protections that rekey often over a path with loss, duplication, reordering and forgery.
+///
+/// Each step takes two bytes of the input.
 fn datagrams(input: &[u8], in_order: bool) -> Kept {
     let limits = RekeyLimits {
         datagrams: 3,
@@ -217,11 +222,13 @@ fn datagrams(input: &[u8], in_order: bool) -> Kept {
             }
         }
         let [a, b] = [peers[0].epoch(), peers[1].epoch()];
-        promise(a.abs_diff(b) <= 1, || format!("epochs {a} and {b}"))?;
+        promise(a.abs_diff(b) <= 1, || format!("the epochs {a} and {b} differ by more than one"))?;
     }
     for from in [0, 1, 0] {
         let mut datagram = seal(&mut peers[from], now, 0)?;
-        promise(peers[1 - from].open(now, &mut datagram).is_ok(), || "the connection is lost".into())?;
+        promise(peers[1 - from].open(now, &mut datagram).is_ok(), || {
+            "the peers no longer share a key".into()
+        })?;
     }
     Ok(())
 }
@@ -229,6 +236,6 @@ fn datagrams(input: &[u8], in_order: bool) -> Kept {
 fn seal(peer: &mut DatagramProtection, now: Instant, number: u32) -> Result<Vec<u8>, String> {
     let mut datagram = number.to_be_bytes().to_vec();
     datagram.resize(4 + usize::from(OVERHEAD), 0);
-    peer.seal(now, &mut datagram, 4).ok_or("there was no room")?;
+    peer.seal(now, &mut datagram, 4).ok_or("no space for the tag")?;
     Ok(datagram)
 }

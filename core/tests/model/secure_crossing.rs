@@ -1,7 +1,7 @@
-//! Two peers that connect to each other, with or without keys, with any order of their datagrams.
+//! Two peers that connect to each other, with secure or plain attempts and any order of their datagrams.
 //!
-//! A secure attempt never opens a plain connection, and once all datagrams are delivered every attempt has completed
-//! or failed.
+//! A secure attempt never opens a plain connection. Once all datagrams are delivered, every attempt has succeeded or
+//! failed.
 
 use rakwire::Instant;
 use rakwire::raknet::{
@@ -13,16 +13,16 @@ use super::Kept;
 use super::secure_peers::address;
 
 const NOW: Instant = Instant::from_micros(1_000_000);
-/// More datagrams than two handshakes have.
+/// The maximum number of steps, which is more than the number of datagrams of two handshakes.
 const LIMIT: usize = 200;
 
-/// The peers that request a secure connection, in each of the three cases.
+/// The three cases; true if the peer requests a secure connection.
 const WISHES: [[bool; 2]; 3] = [[true, false], [false, true], [true, true]];
 
 struct Dialler {
     peer: Peer<'static>,
     requires_keys: bool,
-    /// Its own attempt, until it has failed.
+    /// The peer's own attempt; `None` if it failed or was never started.
     attempt: Option<ConnectionId>,
     is_open: bool,
 }
@@ -42,7 +42,7 @@ fn dialler(place: usize, requires_keys: bool) -> Dialler {
     Dialler { peer, requires_keys, attempt: None, is_open: false }
 }
 
-/// Runs each case; the bytes select the next datagram to deliver, or when the second peer connects.
+/// Runs each case; each byte selects a datagram to deliver, or makes the second peer connect.
 ///
 /// # Errors
 /// The violated guarantee.
@@ -81,7 +81,7 @@ impl World {
                 at => self.deliver(at - usize::from(!has_dialled))?,
             }
         }
-        Err("the handshakes do not end".into())
+        Err("the handshakes exchange datagrams endlessly".into())
     }
 
     fn dial(&mut self, place: usize) -> Kept {
@@ -90,7 +90,7 @@ impl World {
         let options = ConnectOptions { trust, ..ConnectOptions::default() };
         dialler.attempt = match dialler.peer.connect_with(NOW, address(1 - place), &options) {
             Ok(id) => Some(id),
-            // The connection of the first peer's attempt may exist already.
+            // The first peer's attempt may already have opened the connection.
             Err(ConnectError::AlreadyConnected) if place == 1 => None,
             Err(error) => return Err(format!("peer {place} cannot connect: {error}")),
         };
@@ -137,14 +137,14 @@ impl Dialler {
         if has_keys == self.requires_keys {
             return Ok(());
         }
-        Err(format!("wanted keys: {}, got keys: {has_keys}", self.requires_keys))
+        Err(format!("requested keys: {}, connection has keys: {has_keys}", self.requires_keys))
     }
 
-    /// Checks that nothing waits for a timer, because no datagram is lost.
+    /// Checks that the attempt has succeeded or failed. No datagram is lost, so it must not wait for a timer.
     fn is_over(&self) -> Kept {
         if self.attempt.is_none() || self.is_open {
             return Ok(());
         }
-        Err(format!("an attempt hangs; keys requested: {}", self.requires_keys))
+        Err(format!("an attempt neither succeeded nor failed; requested keys: {}", self.requires_keys))
     }
 }

@@ -1,7 +1,8 @@
 //! A secure server and its clients on a hostile path.
 //!
-//! The path misdelivers datagrams, changes their sources and contents, duplicates and delays them. A client's message
-//! is delivered once, on the connection authenticated with its key, and in the end every client can connect.
+//! The path delivers datagrams to the wrong peer, changes their sources and contents, and duplicates and delays them.
+//! A client's message is delivered at most once, and only on the connection authenticated with the client's key. In the
+//! end every client can connect.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -16,7 +17,7 @@ const CLIENTS: usize = 3;
 /// Fewer than the source addresses, so that half-open connections evict each other.
 const PLACES: usize = 2;
 const SERVER: usize = CLIENTS;
-/// Longer than any timeout.
+/// A time without datagrams, longer than any timeout.
 const LULL: Duration = Duration::from_secs(60);
 
 /// A datagram in flight: the indices of source and destination, and the bytes.
@@ -65,7 +66,7 @@ fn peer(place: usize) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections: PLACES, blocks: 512, block_size: 256 }, config)
 }
 
-/// Executes a run; two bytes of input are a step.
+/// Executes a run; each step takes two bytes of the input.
 ///
 /// # Errors
 /// The violated guarantee.
@@ -129,7 +130,9 @@ impl World {
         }
     }
 
-    /// Delivers a datagram with some bits changed; `detour` selects another source address or receiver.
+    /// Delivers a datagram, with the bits `changed` inverted in one byte.
+    ///
+    /// `detour` 1 changes the source address or the receiving client, and 2 returns the datagram to its sender.
     fn deliver(&mut self, pick: usize, changed: u8, detour: usize) {
         if self.under_way.is_empty() {
             return;
@@ -184,7 +187,9 @@ impl World {
             }
             let shown = self.peers[SERVER].secure_peer(id);
             let Some(SecurePeer::Client(Some(shown))) = shown else {
-                return Err(format!("the server has {shown:?} behind an open connection"));
+                return Err(format!(
+                    "an open connection has the peer {shown:?} instead of a client's identity"
+                ));
             };
             let said = said.as_deref().map(|said| (usize::from(said[1]), said[2]));
             let Some((client, number)) = said else { continue };
@@ -202,7 +207,7 @@ impl World {
         Ok(())
     }
 
-    /// Closes all connections, then checks that each client can connect over a lossless path.
+    /// Closes all connections; then checks that each client can connect and send a message over a lossless path.
     fn end(&mut self) -> Kept {
         for client in 0..CLIENTS {
             (0..CLIENTS).for_each(|client| self.hang_up(client));

@@ -1,9 +1,9 @@
-//! Minimisation of a sequence that violates a guarantee.
+//! Minimisation of a sequence of operations that violates a guarantee.
 
 use super::operation::Sequence;
 use super::world;
 
-/// Removes operations that are not necessary for the failure, in pieces of half the length, a quarter and so on.
+/// Removes operations that are not necessary for the failure: first all at once, then in ever smaller pieces.
 pub fn shrink(mut sequence: Sequence) -> Sequence {
     let mut piece = sequence.operations.len();
     while piece > 0 {

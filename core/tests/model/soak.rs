@@ -1,4 +1,4 @@
-//! Long runs over lossy networks, with every reliability at once, on several channels and priorities, in both
+//! Long runs over lossy networks, with messages of every reliability and priority on several channels, in both
 //! directions.
 
 use core::time::Duration;
@@ -14,7 +14,7 @@ use super::{Broken, Kept};
 /// The maximum virtual time of a run, in which half of all datagrams may be lost.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// One direction: the messages still to be sent, and those delivered.
+/// One direction: the number of messages still to be sent, and the ledger of those sent and delivered.
 struct Flow {
     random: Random,
     left: u64,
@@ -26,7 +26,7 @@ impl Flow {
         Self { random: Random::new(seed), left: messages, ledger: Ledger::default() }
     }
 
-    /// Sends a few messages, as far as they are accepted.
+    /// Sends up to three messages, until one is refused for lack of memory.
     fn send(&mut self, peer: &mut Peer<'_>, now: Instant, id: ConnectionId) -> Kept {
         for _ in 0..self.random.below(4).min(self.left) {
             let (delivery, length) = (draw_delivery(&mut self.random), self.length());
@@ -61,7 +61,7 @@ impl Flow {
                 | Event::ConnectFailed { .. }
                 | Event::Disconnected { .. }
                 | Event::Pong { .. }
-                | _) => return Err(format!("{event:?}")),
+                | _) => return Err(format!("unexpected event {event:?}")),
             }
         }
         Ok(())
@@ -70,7 +70,12 @@ impl Flow {
 
 type Peers = Pair<Peer<'static>, Peer<'static>>;
 
-/// Executes a run; the seed determines the path, numbers and messages. Returns the number of messages delivered.
+/// Executes a run and returns the number of delivered messages.
+///
+/// The seed determines the path, the first numbers and the messages.
+///
+/// # Errors
+/// The violated guarantee.
 pub fn run(seed: u64) -> Result<usize, Broken> {
     let mut random = Random::new(seed);
     let conditions = conditions(&mut random);
@@ -121,7 +126,7 @@ fn pair(random: &mut Random, seed: u64) -> Peers {
         let mut config = Config::new([name; 32]);
         config.max_incoming = 1;
         config.mtu = mtu;
-        // With half of all datagrams lost, ten seconds without a received datagram are normal.
+        // If half of all datagrams are lost, ten seconds without a received datagram are normal.
         config.timeout = Duration::from_secs(120);
         let mut peer = Peer::with_capacity(capacity, config);
         peer.start_numbers_at(U24::new(start));
@@ -171,7 +176,7 @@ fn close(pair: &mut Peers, a: ConnectionId, b: ConnectionId) -> Kept {
     for peer in [&pair.a, &pair.b] {
         let (free, all) = (peer.blocks_available(), peer.blocks());
         if peer.connections().next().is_some() || free != all {
-            return Err(format!("{free} of {all} blocks are free again"));
+            return Err(format!("only {free} of {all} blocks are free after the connection has closed"));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Properties of bytes that are read and written again.
+//! Properties of packets that are read from arbitrary bytes and written again.
 
 use core::fmt::Debug;
 
@@ -10,11 +10,12 @@ use rakwire::wire::{Reader, Source, Wire, WireError, Writer};
 
 use super::{Broken, Kept};
 
-/// How the bytes that are written must agree with those that were read.
+/// The required agreement between the bytes that were read and the bytes that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
+    /// The bytes must be equal.
     Canonical,
-    /// Not exactly: the reader ignores some bytes or bits.
+    /// The bytes may differ, because the reader ignores some bytes or bits.
     Loose,
 }
 
@@ -42,7 +43,7 @@ pub fn datagram(bytes: &[u8]) -> Kept {
     }
 }
 
-/// Returns the form of a header: the hints of a data datagram are significant; those of acknowledgements are ignored.
+/// Returns the form of a header. The reader keeps the hints of data datagrams and ignores those of acknowledgements.
 fn header_form(header: &DatagramHeader, bytes: &[u8]) -> Form {
     Form::canonical_if(matches!(header, DatagramHeader::Data { .. }) || bytes[0] & 0x1F == 0)
 }
@@ -62,7 +63,7 @@ fn capsules(reader: &mut Reader<'_>) -> Kept {
             && before - reader.remaining()
                 == CapsuleHeader::size(capsule.reliability, capsule.split.is_some());
         if !sound {
-            return Err(format!("{capsule:?} was taken for a capsule"));
+            return Err(format!("an invalid capsule was accepted: {capsule:?}"));
         }
         if reader.take(capsule.length()).is_err() {
             break;
@@ -77,8 +78,9 @@ pub fn offline(bytes: &[u8]) -> Kept {
 }
 
 fn offline_form(message: &Offline<'_>, bytes: &[u8]) -> Form {
-    /// The offsets of the byte after id, magic and GUID, and of the byte after id and magic.
+    /// The offset after the id, the magic and the GUID.
     const AFTER_GUID: usize = 25;
+    /// The offset after the id and the magic.
     const AFTER_MAGIC: usize = 17;
     let plain = |at: usize| bytes.get(at) == Some(&4);
     let flag = |at: usize, value: u8| bytes.get(at).is_some_and(|byte| *byte == 0 || *byte == value);
@@ -130,7 +132,7 @@ fn control_form(message: &Control<'_>, bytes: &[u8]) -> Form {
     })
 }
 
-/// A type of packet, with any lifetime.
+/// A packet type that is generic over its lifetime.
 trait Kind {
     type Packet<'a>: Wire<'a> + Debug;
 }
@@ -161,9 +163,9 @@ impl Kind for ControlMessages {
     type Packet<'a> = Control<'a>;
 }
 
-/// Reads a packet if there is one, writes it, and reads it again.
+/// Reads a packet, writes it and reads it again; returns `None` if the bytes are not a valid packet.
 ///
-/// The packet must not change, and a canonical one must be written as the same bytes.
+/// The packet must not change, and a canonical packet must be written as the same bytes.
 fn check<'a, K: Kind>(
     reader: &mut Reader<'a>,
     form: impl Fn(&K::Packet<'a>, &[u8]) -> Form,
@@ -188,7 +190,9 @@ fn written<'a>(packet: &(impl Wire<'a> + Debug), length: usize) -> Result<Vec<u8
     let mut writer = Writer::new(&mut buffer);
     match packet.write(&mut writer) {
         Ok(()) => Ok(writer.finish().to_vec()),
-        Err(WireError::NoRoom) => Err(format!("{packet:?} grew beyond {length} bytes")),
+        Err(WireError::NoRoom) => {
+            Err(format!("{packet:?} takes more than 128 bytes beyond the {length} read"))
+        }
         Err(error) => Err(format!("{packet:?} was read and cannot be written: {error}")),
     }
 }

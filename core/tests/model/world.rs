@@ -1,5 +1,5 @@
-//! A model of two RakNet peers and the path between them, and the invariants that hold after any
-//! sequence of operations.
+//! A model of two RakNet peers and the path between them, which checks their guarantees under any sequence of
+//! operations.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -15,26 +15,26 @@ use super::operation::{End, Forgery, Operation, Send, Sequence, Setup};
 use super::route::Route;
 use super::{Broken, Kept, forge};
 
-/// The timeout of a peer.
+/// The idle timeout of a peer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum time after a fault for which it may have consequences.
+/// The time after a fault during which it may still close the connection.
 const AFTERMATH: Duration = Duration::from_secs(20);
-/// The time that a peer waits for delivery before it closes.
+/// The time for which a peer that disconnects waits for the delivery of its messages.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of parts of a message between two progress events.
 const PROGRESS_INTERVAL: u32 = 2;
-/// One more than the datagrams of a handshake: a forgery after that many reaches an open connection.
+/// One more than the number of datagrams of a handshake, so that a forgery may also arrive after the handshake.
 const HANDSHAKE: u8 = 8;
 /// The maximum time for any delivery once the path is perfect again.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// The maximum number of events at one point in time.
 const STANDSTILL: u32 = 64;
-/// The number of blocks from which a peer sends without copies.
+/// The minimum number of blocks of a peer that sends long messages without copies.
 const HANDING_OVER: usize = 128;
 /// The minimum length of messages that are sent without copies, in bytes.
 const ZERO_COPY_THRESHOLD: usize = 300;
 const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
-/// A pong is not longer than its ping, except for the two bytes of an empty pong.
+/// The length of a pong without an advertisement, including the two bytes of its length field.
 const LONGEST_PONG: usize = 35;
 
 /// The authenticity of the datagrams of the current connection.
@@ -74,17 +74,17 @@ struct Station {
     peer: Peer<'static>,
     address: SocketAddr,
     life: Life,
-    /// Whether the application polls events at all.
+    /// `Neglecting` while the application polls no events at all.
     attention: Attention,
-    /// Whether it polls the events of this connection.
+    /// `Neglecting` while the connection is paused, so that the application polls none of its events.
     paused: Attention,
-    /// Since when it has not polled some events, so that later events may be old.
+    /// The time since which the application has not polled all events. Events that it polls later may be as old.
     absent_since: Option<Instant>,
-    /// When this peer closes without complete delivery.
+    /// The time at which this peer closes the connection even if messages were not delivered.
     gives_up_at: Option<Instant>,
     /// The messages that this peer has sent.
     ledger: Ledger,
-    /// The path of the messages.
+    /// The path from this peer to the other one.
     route: Route,
 }
 
@@ -94,17 +94,17 @@ pub struct World {
     trust: Trust,
     first_number: u32,
     longest: usize,
-    /// Blocks that a connection holds per direction once it has used a channel above the first four.
+    /// The number of blocks that a connection holds per direction once it has used a channel above 3.
     channel_blocks: usize,
     /// The time of the last clock jump.
     jumped_at: Option<Instant>,
-    /// Bytes that may still be sent to the unknown address in response.
+    /// The number of bytes that the peers may still send to the unknown address in response.
     answerable: usize,
     /// The number of messages delivered.
     pub delivered: usize,
 }
 
-/// Runs a sequence to its end; an error describes the violated guarantee.
+/// Executes a sequence and returns the number of delivered messages; an error describes the violated guarantee.
 pub fn run(sequence: &Sequence) -> Result<usize, Broken> {
     let mut world = World::new(sequence.setup);
     world.connect()?;
@@ -118,7 +118,7 @@ pub fn run(sequence: &Sequence) -> Result<usize, Broken> {
 fn station(setup: Setup, end: End) -> Station {
     let mut config = Config::new([end.index() as u8 + 1; 32]);
     config.max_incoming = if end == End::Server { 1 } else { 0 };
-    // With cookies required, a datagram from an unknown address changes nothing.
+    // If cookies are required, a datagram from an unknown address leaves no state.
     config.cookies = CookiePolicy::Required;
     config.mtu = setup.mtu;
     config.timeout = TIMEOUT;
@@ -162,7 +162,7 @@ impl World {
         &mut self.ends[end.index()]
     }
 
-    /// Opens a connection over a perfect path, if the last one has closed at both peers.
+    /// Opens a connection over a perfect path, unless a peer still has one.
     fn connect(&mut self) -> Kept {
         if self.ends.iter().any(|station| station.peer.connections().next().is_some()) {
             return Ok(());
@@ -173,7 +173,7 @@ impl World {
         if open { Ok(()) } else { Err("no connection over a path without faults".to_owned()) }
     }
 
-    /// Forgets the last connection and starts opening another over a perfect path.
+    /// Resets the state of the last connection and starts a new attempt over a perfect path.
     fn dial(&mut self) -> Kept {
         // Responses to earlier forgeries are sent first.
         End::BOTH.into_iter().try_for_each(|end| self.transmit(end))?;
@@ -192,8 +192,8 @@ impl World {
         dialled.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Closes the connection as at the end of a run, opens another and forges datagrams after `after` datagrams of
-    /// its handshake.
+    /// Closes the connection as at the end of a run, and starts another. Delivers forged datagrams to `to` after
+    /// `after` datagrams of the handshake.
     fn interfere(&mut self, to: End, after: u8, forgeries: &[Forgery]) -> Kept {
         self.finish()?;
         self.dial()?;
@@ -230,7 +230,7 @@ impl World {
         Ok(false)
     }
 
-    /// Delivers a forged datagram with the other peer's address.
+    /// Delivers a forged datagram with the source address of the other peer.
     fn forge(&mut self, to: End, forgery: &Forgery) {
         let (now, from) = (self.now, self.end(to.other()).address);
         let datagram = forge::compose(forgery, self.first_number);
@@ -322,7 +322,11 @@ impl World {
         let Some(id) = station.life.id() else { return Ok(()) };
         station.paused = Attention::Neglecting;
         station.absent_since.get_or_insert(now);
-        if station.peer.pause(id) { Ok(()) } else { Err("a connection without an end is unknown".to_owned()) }
+        if station.peer.pause(id) {
+            Ok(())
+        } else {
+            Err("`pause` does not know an open connection".to_owned())
+        }
     }
 
     fn resume(&mut self, end: End) -> Kept {
@@ -332,11 +336,12 @@ impl World {
         if station.peer.resume(id) {
             Ok(())
         } else {
-            Err("a connection without an end is unknown".to_owned())
+            Err("`resume` does not know an open connection".to_owned())
         }
     }
 
-    /// Checks that a datagram from an unknown address changes nothing and that the response is not longer.
+    /// Checks that a datagram from an unknown address leaves no state. [`transmit`](Self::transmit) checks that the
+    /// response is not longer.
     fn intrude(&mut self, to: End, datagram: &[u8]) -> Kept {
         let now = self.now;
         self.answerable += datagram.len().max(LONGEST_PONG);
@@ -348,7 +353,7 @@ impl World {
         if before == after {
             Ok(())
         } else {
-            Err(format!("an unknown address changed {before:?} to {after:?}"))
+            Err(format!("an unknown address changed connections and blocks from {before:?} to {after:?}"))
         }
     }
 
@@ -369,7 +374,7 @@ impl World {
         loop {
             End::BOTH.into_iter().try_for_each(|end| self.transmit(end))?;
             End::BOTH.into_iter().try_for_each(|end| self.tell(end))?;
-            // Polling events may have freed memory, which may trigger sending.
+            // Polling events may free memory, after which peers may send again.
             if done(self) {
                 return Ok(());
             }
@@ -383,7 +388,7 @@ impl World {
             };
             still = if next == self.now { still + 1 } else { 0 };
             if still > STANDSTILL {
-                return Err("something is always due now".to_owned());
+                return Err("events occur endlessly without an advance of the clock".to_owned());
             }
             self.now = next;
             End::BOTH.into_iter().for_each(|end| self.happen(end));
@@ -407,7 +412,7 @@ impl World {
         let (now, to) = (self.now, self.end(end.other()).address);
         let mut answerable = self.answerable;
         let Station { peer, route, .. } = self.end(end);
-        // Every datagram carries a message or records, and the number of records is bounded by this too.
+        // Every datagram carries messages or records, and the blocks limit the number of both.
         let most = peer.blocks() + 64;
         let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
         let mut count = 0;
@@ -421,7 +426,7 @@ impl World {
             } else {
                 answerable = answerable
                     .checked_sub(transmit.payload.len())
-                    .ok_or_else(|| format!("{end:?} answers an unknown address with more than it sent"))?;
+                    .ok_or_else(|| format!("{end:?} sends more to an unknown address than it received"))?;
             }
         }
         self.answerable = answerable;
@@ -456,13 +461,13 @@ impl World {
                         own.gives_up_at = Some(self.now);
                     }
                 }
-                // The connection was disturbed before it was open.
+                // Forged datagrams may make the attempt fail.
                 Event::ConnectFailed { .. }
                     if end == End::Client && self.trust == Trust::Gone && own.life == Life::None =>
                 {
                     own.life = Life::Over;
                 }
-                // A forged request may contain another password or none.
+                // A forged connection request may contain a wrong password.
                 Event::Refused { .. } if self.trust == Trust::Gone => {}
                 Event::Receipt { id, .. } | Event::Progress { id, .. } if Some(id) == own.life.id() => {}
                 event @ (Event::Connected { .. }
@@ -479,7 +484,8 @@ impl World {
         Ok(())
     }
 
-    /// Repairs the path, waits until all guarantees are fulfilled, then closes the connection and counts blocks.
+    /// Repairs the path and waits until everything is delivered. Then closes the connection and checks that all blocks
+    /// are free.
     fn finish(&mut self) -> Kept {
         for end in End::BOTH {
             self.end(end).route.mend();
@@ -492,7 +498,7 @@ impl World {
         }
         End::BOTH.into_iter().try_for_each(|end| self.disconnect(end))?;
         self.run_until(Self::is_over)?;
-        if self.is_over() { Ok(()) } else { Err(format!("a connection never ends: {}", self.memory())) }
+        if self.is_over() { Ok(()) } else { Err(format!("a connection never closes: {}", self.memory())) }
     }
 
     /// Returns true if everything was delivered and acknowledged, or the connection has closed.
@@ -518,7 +524,7 @@ impl World {
 
     fn complaint(&self) -> Broken {
         let owed = self.ends.iter().find_map(|station| station.ledger.owed());
-        owed.unwrap_or_else(|| format!("memory is held needlessly: {}", self.memory()))
+        owed.unwrap_or_else(|| format!("memory is not freed: {}", self.memory()))
     }
 
     fn memory(&self) -> String {
@@ -532,7 +538,7 @@ impl World {
     }
 }
 
-/// Sends a message: those of odd lengths without a copy, the others with one.
+/// Sends a message with `send_vec` if its length is odd, and with `send` otherwise.
 fn send_somehow(
     peer: &mut Peer<'_>,
     now: Instant,
@@ -545,7 +551,7 @@ fn send_somehow(
     }
     let mut owned = message.to_vec();
     let sent = peer.send_vec(now, id, &mut owned, delivery);
-    assert_eq!(owned.is_empty(), sent.is_ok(), "a refused message stays with the application");
+    assert_eq!(owned.is_empty(), sent.is_ok(), "only a refused message may stay with the application");
     sent
 }
 
@@ -561,7 +567,7 @@ fn arrive(trust: Trust, ledger: &mut Ledger, delivery: Delivery, bytes: &[u8]) -
 enum Trouble {
     None,
     Losses,
-    /// The clock was not advanced for a while.
+    /// The clock jumped ahead, as after a sleep of the machine.
     Jump,
 }
 
@@ -585,7 +591,7 @@ fn may_end(now: Instant, reason: DisconnectReason, life: Life, other: &Station, 
         DisconnectReason::Remote => {
             let owed = other.ledger.owed().filter(|_| !gave_up(now, other));
             if let Some(owed) = owed {
-                return Err(format!("the other end closed, but {owed}"));
+                return Err(format!("the remote peer disconnected, but {owed}"));
             }
             other_left || gave_up(now, other)
         }
@@ -593,7 +599,7 @@ fn may_end(now: Instant, reason: DisconnectReason, life: Life, other: &Station, 
         DisconnectReason::ReceiveMemory => trouble == Trouble::Jump || other_left,
         DisconnectReason::MessageTooLarge | _ => false,
     };
-    if allowed { Ok(()) } else { Err(format!("the connection ended: {reason}; {}", queues(other))) }
+    if allowed { Ok(()) } else { Err(format!("the connection closed: {reason}; {}", queues(other))) }
 }
 
 /// Returns the state of a sender's queues, to explain a failure.
@@ -601,15 +607,15 @@ fn queues(sender: &Station) -> String {
     let stats = sender.life.id().and_then(|id| sender.peer.connection_stats(id));
     stats.map_or_else(String::new, |stats| {
         format!(
-            "the other end had {:?} and resends {:?} waiting, {} bytes of {} in flight",
+            "the remote peer has queued {:?} and resends {:?}, and {} bytes of a window of {} are in flight",
             stats.waiting, stats.waiting_resends, stats.in_flight, stats.congestion_window
         )
     })
 }
 
-/// Returns true if this peer disconnected without complete delivery.
+/// Returns true if this peer may have closed the connection although messages were not delivered.
 ///
-/// If its application currently polls no events, its reason is checked later.
+/// This includes a peer whose application has not polled the disconnection yet. Its reason is checked later.
 fn gave_up(now: Instant, station: &Station) -> bool {
     let state = station.life.id().and_then(|id| station.peer.connection(id)).map(|info| info.state);
     let unseen = matches!(station.life, Life::Open(_)) && state == Some(ConnectionState::Disconnected);

@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The address of the trusted proxy.
 pub(super) const PROXY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// The maximum number of clients per address, and per prefix.
+/// The maximum number of clients per address.
 pub(super) const PER_ADDRESS: u32 = 2;
+/// The maximum number of clients per prefix (/24 or /56).
 pub(super) const PER_PREFIX: u32 = 3;
 
 /// Returns one of a few addresses. Some of them share a network.
@@ -23,7 +24,7 @@ pub(super) fn address(number: u8) -> IpAddr {
     }
 }
 
-/// Returns true if the ban file contains an address.
+/// Returns true if the ban file `fuzz/admission/bans` contains an address.
 pub(super) fn is_banned(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.octets().starts_with(&[203, 0, 113]),
@@ -36,7 +37,7 @@ pub(super) fn is_exempt(ip: IpAddr) -> bool {
     ip.is_loopback()
 }
 
-/// Returns an address with all but its first bits cleared.
+/// Returns the prefix of an address: the first `v4` bits of an IPv4 address, or the first `v6` bits of an IPv6 address.
 fn cut(ip: IpAddr, v4: u32, v6: u32) -> IpAddr {
     match ip {
         IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() >> (32 - v4) << (32 - v4)).into(),
@@ -44,12 +45,12 @@ fn cut(ip: IpAddr, v4: u32, v6: u32) -> IpAddr {
     }
 }
 
-/// Returns the address prefix that counts as one host.
+/// Returns the prefix that the relay counts as one address: an IPv4 address, or the /64 of an IPv6 address.
 pub(super) fn host(ip: IpAddr) -> IpAddr {
     cut(ip, 32, 64)
 }
 
-/// The number of clients per host and per prefix.
+/// The number of clients per address and per prefix.
 pub(super) struct Shares {
     hosts: HashMap<IpAddr, u32>,
     prefixes: HashMap<IpAddr, u32>,
@@ -65,12 +66,12 @@ impl Shares {
         Self { hosts, prefixes }
     }
 
-    /// Returns the number of networks.
+    /// Returns the number of counted addresses and prefixes.
     pub(super) fn len(&self) -> usize {
         self.hosts.len() + self.prefixes.len()
     }
 
-    /// Returns true if an address or its prefix has reached its limit, multiplied by `factor`.
+    /// Returns true if an address or its prefix has reached its limit. `factor` multiplies the limits.
     pub(super) fn are_taken(&self, ip: IpAddr, factor: u32) -> bool {
         let of = |counts: &HashMap<IpAddr, u32>, network: IpAddr| {
             counts.get(&network).copied().unwrap_or_default()
@@ -79,13 +80,13 @@ impl Shares {
             || of(&self.prefixes, cut(ip, 24, 56)) >= factor * PER_PREFIX
     }
 
-    /// Checks that a newly admitted address does not exceed its limit, multiplied by `factor`.
+    /// Checks that neither the address of a new client nor its prefix exceeds its limit. `factor` multiplies both.
     pub(super) fn check(&self, ip: IpAddr, factor: u32) {
         if is_exempt(ip) {
             return;
         }
         let (of_host, of_prefix) = (self.hosts[&host(ip)], self.prefixes[&cut(ip, 24, 56)]);
-        assert!(of_host <= factor * PER_ADDRESS, "{of_host} of the address {ip}");
-        assert!(of_prefix <= factor * PER_PREFIX, "{of_prefix} of the prefix of {ip}");
+        assert!(of_host <= factor * PER_ADDRESS, "{of_host} clients of the address {ip} were admitted");
+        assert!(of_prefix <= factor * PER_PREFIX, "{of_prefix} clients of the prefix of {ip} were admitted");
     }
 }

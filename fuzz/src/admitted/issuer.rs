@@ -1,6 +1,6 @@
-//! Tokens of issuers that the relay knows, of an unknown issuer, and modified ones.
+//! Issues tokens of two issuers that the relay may trust and of one that it never trusts, and modifies tokens.
 //!
-//! The keys in `fuzz/admission` are not secret; only this fuzz target trusts them.
+//! The private keys in `fuzz/admission` are not secret, because only this fuzz target trusts them.
 
 use crate::token::{Claims, SigningKey};
 
@@ -9,7 +9,7 @@ use crate::token::{Claims, SigningKey};
 pub(super) struct Issued {
     pub(super) text: String,
     pub(super) claims: Claims,
-    /// The index of its issuer. The relay never trusts the last one.
+    /// The index of the issuer. The relay never trusts the last issuer.
     pub(super) issuer: usize,
 }
 
@@ -17,21 +17,21 @@ pub(super) struct Issuers([SigningKey; 3]);
 
 impl Issuers {
     pub(super) fn new() -> Self {
-        let key = |text| SigningKey::from_text(text).expect("a key");
-        // The last issuer uses the algorithm of the first with another secret.
+        let key = |text| SigningKey::from_text(text).expect("a valid key");
+        // The last issuer uses the algorithm of the first issuer with another secret.
         let untrusted = "hmac-sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         let known = [include_str!("../../admission/secret.key"), include_str!("../../admission/issuer.key")];
         Self([key(known[0]), key(known[1]), key(untrusted)])
     }
 
-    /// Issues a token with claims derived from some bytes and the clock `now`. Token ids repeat.
+    /// Issues a token. `bytes` and the wall-clock time `now` in Unix seconds determine its claims. Token ids repeat.
     pub(super) fn issue(&self, now: u64, bytes: &[u8]) -> Issued {
         let byte = |index: usize| bytes.get(index).copied().unwrap_or_default();
         let expires = match byte(0) >> 6 {
             0 => now.saturating_sub(u64::from(byte(0))),
             1 => u64::MAX - u64::from(byte(0)),
             2 => now + 30 * u64::from(byte(0) & 0x3F),
-            // The largest values are valid for too long.
+            // The largest values exceed the maximum lifetime of a token.
             _ => now + 60 * u64::from(byte(0) & 0x3F),
         };
         let begins = (byte(1) >= 128).then(|| now + u64::from(byte(1)) - 160);
@@ -55,11 +55,11 @@ impl Issuers {
     }
 }
 
-/// Changes a character of a token. Returns true if the token differs afterwards.
+/// Replaces one character of a token. Returns true if the token has changed.
 pub(super) fn change(text: &mut String, at: u8, by: u8) -> bool {
     let mut bytes = std::mem::take(text).into_bytes();
     let before = bytes.clone();
-    // The token is longer than 255 bytes, so the position is scaled.
+    // A token can be longer than 256 bytes, so the position is scaled to its length.
     let at = usize::from(at) * bytes.len() / 256;
     if let Some(byte) = bytes.get_mut(at) {
         *byte = 0x20 | (*byte ^ by) & 0x5F;

@@ -1,15 +1,16 @@
-//! An independent second implementation of admission by token.
+//! A second, independent implementation of the check of tokens.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::token::Claims;
 
-/// The relay's default maximum lifetime of a token, and its default tolerance for clock differences.
+/// The relay's default maximum lifetime of a token in seconds.
 const LIFETIME_MAX: u64 = 3_600;
+/// The relay's default tolerance for clock differences between issuer and relay.
 pub(super) const LEEWAY: Duration = Duration::from_secs(5);
 
-/// The reason why a token does not admit.
+/// The reason why a token does not admit a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     Untrusted,

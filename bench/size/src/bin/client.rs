@@ -1,7 +1,7 @@
-//! A minimal RakNet client: connects, sends, receives, and detects the end of the connection.
+//! A minimal RakNet client: connects, sends, receives, and connects again after a disconnect.
 //!
-//! With the feature `secure` the connection is secure. Without the feature `full` it is the smallest possible
-//! client, for a few short messages.
+//! The feature `secure` makes the connection secure. Without the feature `full` the program uses the small profile and
+//! less memory, which suffices for a few short messages.
 
 #![no_std]
 #![no_main]
@@ -10,7 +10,7 @@ use rakwire::raknet::{Config, ConnectOptions, Delivery, Event, Peer, Resources};
 use rakwire::wire::MAX_DATAGRAM;
 use rakwire_size::{address, entropy, now, receive, send};
 
-/// The number of memory blocks, and the longest datagram in bytes.
+/// The number of memory blocks, and the length of the longest datagram in bytes.
 const SIZES: (usize, usize) =
     if cfg!(feature = "full") { (24, MAX_DATAGRAM) } else { (16, SHORT_MTU as usize - 28) };
 /// The MTU of a client with little memory.
@@ -23,7 +23,7 @@ static mut BUFFER: [u8; SIZES.1] = [0; SIZES.1];
 #[unsafe(no_mangle)]
 pub extern "C" fn start() -> ! {
     let (memory, buffer) = (&raw mut MEMORY, &raw mut BUFFER);
-    // SAFETY: this runs once, and nothing else runs.
+    // SAFETY: this function runs once, and nothing else accesses the statics.
     let (memory, buffer) = unsafe { (&mut *memory, &mut *buffer) };
     let mut peer = Peer::new(memory, config());
     let mut connection = peer.connect_with(now(), address(), &options()).ok();

@@ -1,4 +1,4 @@
-//! A minimal client of the Game Protocol: connects, sends, receives, and detects the end of the connection.
+//! A minimal client of the Game Protocol: connects, sends, receives, and connects again after a disconnect.
 
 #![no_std]
 #![no_main]
@@ -14,7 +14,7 @@ static mut BUFFER: [u8; MAX_PACKET] = [0; MAX_PACKET];
 #[unsafe(no_mangle)]
 pub extern "C" fn start() -> ! {
     let (memory, buffer) = (&raw mut MEMORY, &raw mut BUFFER);
-    // SAFETY: this runs once, and nothing else runs.
+    // SAFETY: this function runs once, and nothing else accesses the statics.
     let (memory, buffer) = unsafe { (&mut *memory, &mut *buffer) };
     let mut peer = Peer::new(memory, Config::new(entropy()));
     let mut connection = peer.connect(now(), address()).ok();

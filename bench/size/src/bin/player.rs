@@ -1,5 +1,5 @@
-//! A player of the snowball fight without a transport: unpacks messages of the server with Rabbit, stores the view of the
-//! world, and sends the input of a bot.
+//! A player of the snowball fight without a transport protocol: decodes messages of the server with Rabbit, stores the
+//! view of the world, and sends the input of a bot.
 
 #![no_std]
 #![no_main]
@@ -16,7 +16,7 @@ static mut BUFFER: [u8; 1_024] = [0; 1_024];
 #[unsafe(no_mangle)]
 pub extern "C" fn start() -> ! {
     let (world, buffer) = (&raw mut WORLD, &raw mut BUFFER);
-    // SAFETY: this runs once, and nothing else runs.
+    // SAFETY: this function runs once, and nothing else accesses the statics.
     let (world, buffer) = unsafe { (&mut *world, &mut *buffer) };
     let (mut client, mut wanderer) = (Client::with_scope(Scope::Changes), Wanderer::default());
     client.handle_connected();

@@ -1,4 +1,4 @@
-//! The memory of the profiles, as symbols of the same sizes.
+//! Symbols whose sizes are the memory of the profiles.
 
 #![no_std]
 #![no_main]
@@ -10,12 +10,12 @@ use rakwire_size as _;
 macro_rules! sizes {
     ($($resources:ident, $state:ident: $profile:ident;)*) => {
         $(
-            /// The memory of the protocol.
+            /// Has the size of the protocol's memory.
             #[unsafe(no_mangle)]
             #[used]
             #[allow(non_upper_case_globals, reason = "the name is that of the table")]
             pub static mut $resources: [u8; $profile::RESOURCES_BYTES] = [0; $profile::RESOURCES_BYTES];
-            /// The memory of the protocol, the driver and its socket.
+            /// Has the size of the memory of the protocol, the driver and its socket.
             #[unsafe(no_mangle)]
             #[used]
             #[allow(non_upper_case_globals, reason = "the name is that of the table")]

@@ -5,10 +5,10 @@ use rakwire::raknet::RakNet;
 
 use super::net::{A, B, Dialled, Net};
 
-/// The choices of a run: for each of the first steps, the index of the event to execute next.
+/// The schedule of a run: for each of the first steps, the index of the event to execute next.
 struct Choices {
     taken: Vec<usize>,
-    /// The number of possible events at each step.
+    /// The number of events to choose from at each step.
     open: Vec<usize>,
     at: usize,
 }
@@ -24,7 +24,7 @@ impl Choices {
             self.taken.push(0);
             self.open.push(count);
         }
-        assert_eq!(self.open[self.at], count, "a run is not deterministic");
+        assert_eq!(self.open[self.at], count, "the runs must be deterministic");
         self.at += 1;
         self.taken[self.at - 1]
     }
@@ -43,8 +43,10 @@ impl Choices {
     }
 }
 
-/// Executes a run: `b` connects at any time, and any datagram in flight may arrive next. After `depth` choices,
-/// datagrams arrive in order.
+/// Executes a run and returns the resulting network.
+///
+/// A choice either delivers one of the datagrams in flight or lets `B` connect, once. If `B` has not connected after
+/// `depth` choices, it connects then. The remaining datagrams stay in flight.
 fn run<P: Dialled>(choices: &mut Choices, depth: usize) -> Net<P> {
     let mut net = Net::new();
     net.dial(A);
@@ -83,11 +85,11 @@ fn every_order<P: Dialled>(depth: usize) -> usize {
 #[test]
 fn simultaneous_raknet_attempts_open_one_connection_in_every_order() {
     let runs = every_order::<RakNet>(12);
-    assert!(runs > 10_000, "{runs} orders");
+    assert!(runs > 10_000, "only {runs} orders were tested");
 }
 
 #[test]
 fn simultaneous_game_protocol_attempts_open_one_connection_in_every_order() {
     let runs = every_order::<GameProtocol>(8);
-    assert!(runs > 10, "{runs} orders");
+    assert!(runs > 10, "only {runs} orders were tested");
 }

@@ -1,4 +1,4 @@
-//! Connection attempts that cannot succeed.
+//! Limits of connection attempts: unspecified addresses, wrong passwords, and peers without incoming slots.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use rakwire::raknet::RakNet;
 
 use super::net::{A, B, BOTH, Dialled, Net, OwnedEvent};
 
-/// An unspecified address is refused without sending a datagram.
+/// Checks that `connect` refuses an unspecified address or port, and sets no timeout.
 fn unspecified_address_is_refused<P: Dialled>() {
     let capacity = Capacity { connections: 2, blocks: 64, block_size: 128 };
     let mut peer = Peer::<P>::with_capacity(capacity, P::listening([1; 32]));
@@ -21,12 +21,12 @@ fn unspecified_address_is_refused<P: Dialled>() {
 }
 
 #[test]
-fn the_unspecified_address_is_refused() {
+fn connecting_to_an_unspecified_address_or_port_is_refused() {
     unspecified_address_is_refused::<RakNet>();
     unspecified_address_is_refused::<GameProtocol>();
 }
 
-/// Each peer requires a password of the other: if one is wrong, both attempts fail before the timeout.
+/// Only one peer requires a password, and the other one connects without it. Both attempts fail before the timeout.
 #[test]
 fn a_wrong_password_fails_both_simultaneous_attempts() {
     for first in BOTH {
@@ -42,9 +42,9 @@ fn a_wrong_password_fails_both_simultaneous_attempts() {
     }
 }
 
-/// If one peer accepts no incoming connections, its own outgoing attempt determines the result.
+/// If one peer has no incoming slots, its own outgoing attempt opens the connection.
 #[test]
-fn a_pure_client_connects_to_a_peer_that_connects_to_it() {
+fn simultaneous_attempts_succeed_if_one_peer_accepts_no_incoming_connection() {
     for full in BOTH {
         for first in BOTH {
             let mut configs = [1, 2].map(|byte| RakNet::listening([byte; 32]));

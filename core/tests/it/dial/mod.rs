@@ -1,5 +1,7 @@
-//! Simultaneous connection attempts of two peers: they result in exactly one connection, in any order of the
-//! datagrams (docs/raknet.md#both-dial).
+//! Simultaneous connection attempts of two peers.
+//!
+//! They result in exactly one connection, regardless of the order in which datagrams arrive
+//! (docs/raknet.md#both-dial).
 
 mod every_order;
 mod limits;

@@ -1,4 +1,4 @@
-//! Two peers that may connect to each other, with datagrams that the test delivers explicitly.
+//! Two peers that connect to each other, with a test that chooses when each datagram is delivered.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -8,9 +8,9 @@ use rakwire::endpoint::{Capacity, ConnectError, ConnectionId, ConnectionState, E
 use rakwire::game_protocol::{self, GameProtocol, Redial};
 use rakwire::raknet::{self, RakNet};
 
-/// Longer than the retransmission of lost datagrams takes.
+/// A time in which both peers retransmit all lost datagrams.
 const REPETITION: Duration = Duration::from_secs(5);
-/// Together with [`REPETITION`] longer than any handshake timeout.
+/// Longer than any handshake timeout when added to [`REPETITION`].
 const REST_OF_HANDSHAKE: Duration = Duration::from_secs(13);
 
 /// One of the two peers.
@@ -36,7 +36,7 @@ impl Side {
     }
 }
 
-/// The parameters of the tests for each protocol.
+/// A protocol under test, with its configurations and a message.
 pub(super) trait Dialled: Protocol {
     /// A valid application message.
     const MESSAGE: &[u8];
@@ -44,7 +44,7 @@ pub(super) trait Dialled: Protocol {
     /// Returns the configuration of a peer that accepts connections and retransmits its requests.
     fn listening(entropy: [u8; 32]) -> Self::Config;
 
-    /// Returns [`listening`](Self::listening) with a timeout longer than the delays caused by losses.
+    /// Returns [`listening`](Self::listening) with a handshake timeout long enough for a path that loses datagrams.
     fn patient(entropy: [u8; 32]) -> Self::Config {
         Self::listening(entropy)
     }
@@ -123,8 +123,9 @@ impl<P: Dialled> Net<P> {
         &self.events[side as usize]
     }
 
-    /// Makes one peer connect to the other. `connect` may fail only if the application already knows of the
-    /// connection.
+    /// Makes one peer connect to the other.
+    ///
+    /// `connect` may fail only with `AlreadyConnected`, after the peer has reported the connection as open.
     pub(super) fn dial(&mut self, side: Side) {
         let now = self.now;
         match self.peer(side).connect(now, side.other().address()) {
@@ -151,7 +152,7 @@ impl<P: Dialled> Net<P> {
                 self.under_way.push(Datagram { to: side.other(), bytes: transmit.payload.to_vec() });
             }
             while let Some(event) = peer.poll_event() {
-                // The failure of the remote peer's own attempt follows.
+                // The refused client's own attempt fails as well, which is checked at that client.
                 if matches!(event, Event::Refused { .. }) {
                     continue;
                 }
@@ -166,7 +167,7 @@ impl<P: Dialled> Net<P> {
         }
     }
 
-    /// Delivers the datagram with index `at` of those in flight.
+    /// Delivers the datagram in flight with the index `at`.
     pub(super) fn deliver(&mut self, at: usize) {
         let datagram = self.under_way.remove(at);
         self.deliver_copy(&datagram);
@@ -178,7 +179,7 @@ impl<P: Dialled> Net<P> {
         self.settle();
     }
 
-    /// Returns when the next timeout of either peer is due.
+    /// Returns the earliest deadline of the two peers.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.peers.iter().filter_map(Peer::poll_timeout).min()
     }
@@ -195,7 +196,7 @@ impl<P: Dialled> Net<P> {
         self.settle();
     }
 
-    /// Delivers all datagrams in order for this time.
+    /// Delivers all datagrams in order until `time` has passed.
     pub(super) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -210,7 +211,7 @@ impl<P: Dialled> Net<P> {
         self.advance(end);
     }
 
-    /// Returns true if each peer was notified of exactly one connection and nothing else.
+    /// Returns true if each peer has reported exactly one event, `Connected`.
     pub(super) fn are_connected(&self) -> bool {
         self.events.iter().all(|events| matches!(events[..], [OwnedEvent::Connected(_)]))
     }

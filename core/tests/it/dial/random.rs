@@ -13,7 +13,7 @@ use super::net::Dialled;
 /// Longer than a handshake takes on the worst of these paths.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A period shorter than the Game Protocol's timeout.
+/// A period without messages, shorter than the idle timeout of the Game Protocol.
 const REST: Duration = Duration::from_secs(12);
 
 fn conditions(seed: u64) -> Conditions {
@@ -27,7 +27,7 @@ fn conditions(seed: u64) -> Conditions {
     }
 }
 
-/// Returns the delay of the second attempt: between zero and one and a half round trips.
+/// Returns the delay before `b` connects: between zero and one and a half round trips.
 fn delay(seed: u64, conditions: &Conditions) -> Duration {
     conditions.latency * 3 * (seed / 7 % 16) as u32 / 15
 }
@@ -44,7 +44,7 @@ fn drain<P: Dialled>(peer: &mut Peer<'static, P>, events: &mut Vec<String>) {
     }
 }
 
-/// Sends all pending datagrams and returns the time of the next event.
+/// Sends all pending datagrams and returns the time of the next arrival or timeout.
 fn next<P: Dialled>(pair: &mut Pair<Peer<'static, P>, Peer<'static, P>>) -> Option<Instant> {
     pair.transmit();
     let deliveries = [pair.forth().next_arrival(), pair.back().next_arrival()];

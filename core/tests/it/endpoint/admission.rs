@@ -1,4 +1,4 @@
-//! Peers that share admission state.
+//! Admission limits that apply across several peers of one server, which share their admission state.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,13 +14,13 @@ struct Locked(Arc<Mutex<Admission>>);
 
 impl SharedAdmission for Locked {
     fn with(&self, decide: &mut dyn FnMut(&mut Admission)) {
-        decide(&mut self.0.lock().expect("no panic"));
+        decide(&mut self.0.lock().expect("an unpoisoned lock"));
     }
 }
 
 impl Locked {
     fn incoming(&self) -> usize {
-        self.0.lock().expect("no panic").incoming()
+        self.0.lock().expect("an unpoisoned lock").incoming()
     }
 }
 
@@ -59,7 +59,7 @@ fn game_client(number: u8, now: Instant) -> Peer<'static, GameProtocol> {
     client_of(game_protocol::Config::new([number; 32]), now)
 }
 
-/// The last event of a client.
+/// The last connection event of a client.
 #[derive(Debug, PartialEq, Eq)]
 enum LastEvent<P: Protocol> {
     Connected,
@@ -126,7 +126,7 @@ fn a_guid_is_admitted_once_across_peers_until_it_disconnects() {
     let mut second = raknet_client(7, now);
     let last = talk(&mut second, &mut other, address(2), &mut now);
     assert_eq!(last, refused(Refusal::AlreadyConnected));
-    let id = one.connection_of(Guid(7)).expect("the first");
+    let id = one.connection_of(Guid(7)).expect("the first connection");
     one.disconnect(now, id);
     assert_eq!(talk(&mut first, &mut one, address(1), &mut now), LastEvent::Ended);
     assert_eq!(admission.incoming(), 0);
@@ -134,11 +134,11 @@ fn a_guid_is_admitted_once_across_peers_until_it_disconnects() {
     assert_eq!(talk(&mut third, &mut other, address(2), &mut now), LastEvent::Connected);
     assert_eq!(admission.incoming(), 1);
     drop(other);
-    assert_eq!(admission.incoming(), 0, "a dropped peer has no connections");
+    assert_eq!(admission.incoming(), 0, "a dropped peer must release its incoming slots");
 }
 
 #[test]
-fn max_incoming_counts_across_peers_of_raknet() {
+fn max_incoming_applies_across_raknet_peers() {
     let (mut servers, admission) = servers::<RakNet>(&raknet_config());
     let mut now = Instant::from_micros(1_000_000);
     for number in 0..6_u8 {
@@ -152,7 +152,7 @@ fn max_incoming_counts_across_peers_of_raknet() {
 }
 
 #[test]
-fn max_incoming_counts_across_peers_of_the_game_protocol() {
+fn max_incoming_applies_across_game_protocol_peers() {
     let mut config = game_protocol::Config::new([2; 32]);
     config.max_incoming = 3;
     let (mut servers, admission) = servers::<GameProtocol>(&config);
@@ -162,14 +162,14 @@ fn max_incoming_counts_across_peers_of_the_game_protocol() {
         let mut client = game_client(number + 1, now);
         let server = &mut servers[usize::from(number % 2)];
         let last = talk(&mut client, server, address(number), &mut now);
-        // A client of the Game Protocol is open once it has answered its challenge; END then notifies it of the
-        // refusal.
+        // A client of the Game Protocol reports `Connected` when it answers the challenge. If the server then
+        // refuses it, it receives END.
         let is_admitted = number < 3;
         assert_eq!(last == LastEvent::Connected, is_admitted, "client {number}: {last:?}");
         clients.push(client);
     }
     assert_eq!(admission.incoming(), 3);
-    let id = servers[0].connection_at(address(0)).expect("the first");
+    let id = servers[0].connection_at(address(0)).expect("the first connection");
     servers[0].disconnect(now, id);
     talk(&mut clients[0], &mut servers[0], address(0), &mut now);
     assert_eq!(admission.incoming(), 2);
@@ -178,7 +178,7 @@ fn max_incoming_counts_across_peers_of_the_game_protocol() {
 }
 
 #[test]
-fn the_reconnect_interval_of_an_address_counts_across_peers() {
+fn the_reconnect_interval_of_an_address_applies_across_peers() {
     let mut config = raknet_config();
     config.connection_interval = Some(Duration::from_secs(5));
     let ([mut one, mut other], _) = servers::<RakNet>(&config);
@@ -194,9 +194,9 @@ fn the_reconnect_interval_of_an_address_counts_across_peers() {
     assert_eq!(talk(&mut third, &mut other, again, &mut now), LastEvent::Connected);
 }
 
-/// Without cookies, half-open connections of one network count across two peers.
+/// Two peers without cookies together accept two half-open connections from one network.
 #[test]
-fn half_open_connections_of_a_network_count_across_peers() {
+fn the_half_open_limit_of_a_network_applies_across_peers() {
     let mut config = raknet_config();
     (config.max_incoming, config.max_half_open_per_network) = (8, 2);
     config.cookies = CookiePolicy::Off;
@@ -218,7 +218,7 @@ fn half_open_connections_of_a_network_count_across_peers() {
 }
 
 #[test]
-fn clients_without_a_cookie_are_rate_limited_across_peers() {
+fn cookies_are_required_after_three_unvalidated_clients_across_peers() {
     let mut config = raknet_config();
     config.max_incoming = 8;
     config.cookies = CookiePolicy::UnderLoad { unvalidated: 3 };
@@ -230,12 +230,13 @@ fn clients_without_a_cookie_are_rate_limited_across_peers() {
             open_half(&mut client, &mut servers[usize::from(number % 2)], address(number), now)
         })
         .collect();
-    // The fourth gets a cookie in reply 1, which adds four bytes.
+    // From the fourth client on, reply 1 contains a cookie, which adds four bytes.
     assert_eq!(replies, [[28, 35], [28, 35], [28, 35], [32, 35], [32, 35]]);
     assert_eq!(admission.incoming(), 5);
 }
 
-/// Half-open and forged connections at one peer do not prevent a client with a cookie from connecting at another.
+/// Half-open connections at one peer, whose addresses may be forged, do not prevent a client with a cookie from
+/// connecting at another peer.
 #[test]
 fn a_client_with_a_cookie_connects_despite_forged_clients_at_other_peers() {
     for limits in [(2, None, None), (8, Some(2), None), (8, None, Some(Duration::from_secs(60)))] {
@@ -258,9 +259,9 @@ fn a_client_with_a_cookie_connects_despite_forged_clients_at_other_peers() {
     }
 }
 
-/// Forged connections that stay open make all peers require cookies.
+/// A connection counts towards the limit of all peers until its address is validated, even if it is open.
 #[test]
-fn clients_without_a_cookie_count_across_peers() {
+fn unvalidated_connections_make_all_peers_require_cookies() {
     let mut config = raknet_config();
     config.max_incoming = 8;
     config.cookies = CookiePolicy::UnderLoad { unvalidated: 1 };
@@ -270,17 +271,17 @@ fn clients_without_a_cookie_count_across_peers() {
     assert_eq!(open_half(&mut first, &mut one, address(1), now), [28, 35]);
     let mut second = raknet_client(2, now);
     assert_eq!(open_half(&mut second, &mut other, address(2), now), [32, 35]);
-    // The client answers a ping, which validates its address and gives its slot back.
+    // The first client answers a ping. This validates its address, so it no longer counts towards the limit.
     assert_eq!(talk(&mut first, &mut one, address(1), &mut now), LastEvent::Connected);
     let mut third = raknet_client(3, now);
     assert_eq!(open_half(&mut third, &mut other, address(3), now), [28, 35]);
-    // This client stays connected without validating its address.
+    // The third client has not validated its address and still counts.
     now = now + Duration::from_millis(9_900);
     let mut fourth = raknet_client(4, now);
     assert_eq!(open_half(&mut fourth, &mut one, address(4), now), [32, 35]);
 }
 
-/// Passes two requests of a client to a server and returns the lengths of the responses.
+/// Delivers a client's requests 1 and 2 to a server; returns the lengths of the replies.
 fn open_half(
     client: &mut Peer<'_, RakNet>,
     server: &mut Peer<'_, RakNet>,
@@ -349,12 +350,12 @@ impl SharedAdmission for Deciding {
     }
 
     fn decide(&self, client: &Client) -> Decision {
-        self.asked.lock().expect("no panic").push(*client);
-        *self.decision.lock().expect("no panic")
+        self.asked.lock().expect("an unpoisoned lock").push(*client);
+        *self.decision.lock().expect("an unpoisoned lock")
     }
 }
 
-/// Checks the event of each client for each decision, and that no state is kept for refused clients.
+/// Checks the event that a client receives for each decision, and that a refused client leaves no state.
 fn the_application_decides<P: Protocol>(
     config: P::Config,
     client: impl Fn(u64, Instant) -> Peer<'static, P>,
@@ -371,10 +372,10 @@ fn the_application_decides<P: Protocol>(
     for (decision, last) in
         [(Decision::Refuse, refused), (Decision::Ignore, ignored), (Decision::Accept, &LastEvent::Connected)]
     {
-        *deciding.decision.lock().expect("no panic") = decision;
+        *deciding.decision.lock().expect("an unpoisoned lock") = decision;
         let mut client = client(9, now);
         assert_eq!(&talk(&mut client, &mut server, address(1), &mut now), last, "{decision:?}");
-        let asked = std::mem::take(&mut *deciding.asked.lock().expect("no panic"));
+        let asked = std::mem::take(&mut *deciding.asked.lock().expect("an unpoisoned lock"));
         assert!(asked.iter().all(|asked| *asked == Client::new(address(1), guid)), "{asked:?}");
         assert!(!asked.is_empty());
         let incoming = usize::from(decision == Decision::Accept);
@@ -388,7 +389,7 @@ fn the_application_admits_or_refuses_raknet_clients() {
     the_application_decides(raknet_config(), raknet_client, Some(9), &full, &LastEvent::Nothing);
 }
 
-/// A client of the Game Protocol reports the connection as open when it is challenged.
+/// A client of the Game Protocol reports `Connected` when it receives the challenge, before the server decides.
 #[test]
 fn the_application_admits_or_refuses_game_protocol_clients() {
     let mut config = game_protocol::Config::new([2; 32]);
@@ -398,7 +399,7 @@ fn the_application_admits_or_refuses_game_protocol_clients() {
 }
 
 #[test]
-fn the_connection_limit_of_an_address_counts_across_peers() {
+fn the_connection_limit_of_an_address_applies_across_peers() {
     let mut config = raknet_config();
     config.max_incoming = 8;
     config.max_per_address = Some(2);
@@ -415,7 +416,7 @@ fn the_connection_limit_of_an_address_counts_across_peers() {
         clients.push(client);
     }
     assert_eq!(admission.incoming(), 2);
-    let id = servers[0].connection_of(Guid(1)).expect("the first");
+    let id = servers[0].connection_of(Guid(1)).expect("the first connection");
     servers[0].disconnect(now, id);
     let from = ([198, 51, 100, 1], 4_000).into();
     assert_eq!(talk(&mut clients[0], &mut servers[0], from, &mut now), LastEvent::Ended);

@@ -1,4 +1,4 @@
-//! Greedy connections on a full server do not delay other connections.
+//! On a full server, clients that vanish or do not read their messages delay no other client.
 
 use core::time::Duration;
 
@@ -17,7 +17,7 @@ const VANISHED: core::ops::Range<usize> = 0..100;
 const UNREAD_MESSAGES: core::ops::Range<usize> = 100..200;
 const HEALTHY: core::ops::Range<usize> = 200..1_000;
 
-/// Sends until no message of any size is accepted; returns the number sent.
+/// Sends ever shorter messages until even one byte is refused; returns the number of accepted messages.
 fn fill(mut send: impl FnMut(&[u8]) -> Result<(), SendError>) -> usize {
     let mut sent = 0;
     for length in [60_000, 1_000, 100, 1] {
@@ -30,9 +30,9 @@ fn fill(mut send: impl FnMut(&[u8]) -> Result<(), SendError>) -> usize {
 
 fn healthy_players_do_not_wait<P: Protocol>(config: P::Config, reliable: P::Delivery) {
     let mut star = Star::<P>::connected(CAPACITY, config, 1_000);
-    // Each of them has sent half of a message, and never acknowledges the server's messages.
+    // Each vanished client has sent only half of a message, and never acknowledges the server's messages.
     for client in VANISHED {
-        star.send_from(client, &[0x86; 60_000], reliable).expect("room");
+        star.send_from(client, &[0x86; 60_000], reliable).expect("free memory");
     }
     star.run_for(Duration::from_millis(30));
     for client in VANISHED {
@@ -49,7 +49,7 @@ fn healthy_players_do_not_wait<P: Protocol>(config: P::Config, reliable: P::Deli
         for client in HEALTHY {
             for _ in 0..MESSAGES_A_TICK {
                 assert_eq!(star.send_to(client, &[0x86; 100], reliable), Ok(()), "tick {tick}");
-                star.send_from(client, &[0x86; 100], reliable).expect("room at the client");
+                star.send_from(client, &[0x86; 100], reliable).expect("free memory at the client");
             }
         }
         star.run_for(TICK);
@@ -58,7 +58,7 @@ fn healthy_players_do_not_wait<P: Protocol>(config: P::Config, reliable: P::Deli
             assert_eq!((star.read[client], star.clients[client].received), (sent, sent), "client {client}");
         }
     }
-    assert_eq!(star.ended, 0, "the vanished clients kept their places all the time");
+    assert_eq!(star.ended, 0, "no connection may close during the test");
     assert!(star.server.is_intact());
 }
 
@@ -70,7 +70,7 @@ fn responsive_raknet_players_are_not_delayed_by_unresponsive_ones() {
 #[test]
 fn responsive_game_protocol_players_are_not_delayed_by_unresponsive_ones() {
     let mut config = game_protocol::Config::new([9; 32]);
-    // All clients are in a few networks.
+    // All clients have addresses in a few networks.
     config.challenges_per_network = config.challenges_per_second;
     healthy_players_do_not_wait::<GameProtocol>(config, game_protocol::Reliability::Reliable);
 }

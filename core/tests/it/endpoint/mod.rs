@@ -1,4 +1,4 @@
-//! Features of the endpoint, in both protocols.
+//! Features that RakNet and the Game Protocol share.
 
 mod admission;
 mod fairness;

@@ -103,14 +103,14 @@ fn connect<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>) -> (ConnectionId, C
         // A server of the Game Protocol accepts a client with its first message.
         pair.a.send(pair.now, id, b"\xFFhere", P::Delivery::default()).expect("an open connection");
         let later = run(pair, Duration::from_millis(200));
-        return (id, later.server_id.expect("it is connected"));
+        return (id, later.server_id.expect("an open connection"));
     }
-    (received.client_id.expect("it is connected"), received.server_id.expect("it is connected"))
+    (received.client_id.expect("an open connection"), received.server_id.expect("an open connection"))
 }
 
 fn send<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, id: ConnectionId, messages: &[&[u8]]) {
     for message in messages {
-        pair.a.send(pair.now, id, message, P::Delivery::default()).expect("room");
+        pair.a.send(pair.now, id, message, P::Delivery::default()).expect("free memory");
         // A pause between messages preserves their order in both protocols.
         step(pair, pair.now + Duration::from_millis(20));
     }
@@ -165,35 +165,39 @@ impl<P: Protocol> Plugin<P> for Answerer {
     }
 }
 
-fn a_plugin_has_messages_of_its_own<P: Protocol>() {
+fn a_plugin_consumes_and_answers_messages_with_its_id<P: Protocol>() {
     let mut host = PluginHost::<Answerer, 2>::new();
-    let key = host.attach::<P>(Answerer::new(0x85)).expect("a free id");
+    let key = host.attach::<P>(Answerer::new(0x85)).expect("a free message id");
     let mut pair = pair::<P, _>(host);
     let (client, server) = connect(&mut pair);
     send(&mut pair, client, &[b"\x85four", b"\x86other", b"\x85", b"\x87last"]);
     let received = run(&mut pair, SECOND);
     assert_eq!(received.server, [&b"\x86other"[..], b"\x87last"]);
     assert_eq!(received.client, [[0x85, 5], [0x85, 1]]);
-    let stats = pair.b.hook.stats(key).expect("it is attached");
+    let stats = pair.b.hook.stats(key).expect("an attached plugin");
     assert_eq!((stats.offered, stats.consumed, stats.sent, stats.unsent), (2, 2, 2, 0));
-    assert_eq!(pair.b.hook.get(key).expect("it is attached").connected, [server]);
+    assert_eq!(pair.b.hook.get(key).expect("an attached plugin").connected, [server]);
     pair.a.disconnect(pair.now, client);
     run(&mut pair, 5 * SECOND);
-    assert_eq!(pair.b.hook.get(key).expect("it is attached").ended, [server]);
+    assert_eq!(pair.b.hook.get(key).expect("an attached plugin").ended, [server]);
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
-fn plugins_come_and_go_while_connections_are_open<P: Protocol>() {
+fn a_plugin_can_be_attached_and_detached_during_a_connection<P: Protocol>() {
     let mut pair = pair::<P, _>(PluginHost::<Answerer, 2>::new());
     let (client, server) = connect(&mut pair);
     send(&mut pair, client, &[b"\x85"]);
     assert_eq!(run(&mut pair, SECOND).server, [b"\x85"]);
-    let key = pair.b.hook.attach::<P>(Answerer::new(0x85)).expect("a free id");
+    let key = pair.b.hook.attach::<P>(Answerer::new(0x85)).expect("a free message id");
     send(&mut pair, client, &[b"\x85"]);
     let received = run(&mut pair, SECOND);
     assert_eq!((received.server.len(), received.client), (0, vec![vec![0x85, 1]]));
-    let plugin = pair.b.hook.detach(key).expect("it is attached");
-    assert_eq!(plugin.connected, [server], "it is notified of connections opened before");
+    let plugin = pair.b.hook.detach(key).expect("an attached plugin");
+    assert_eq!(
+        plugin.connected,
+        [server],
+        "a plugin must be notified of connections opened before it was attached"
+    );
     send(&mut pair, client, &[b"\x85"]);
     let received = run(&mut pair, SECOND);
     assert_eq!((received.server, received.client.len()), (vec![vec![0x85]], 0));
@@ -203,14 +207,14 @@ fn plugins_come_and_go_while_connections_are_open<P: Protocol>() {
 #[test]
 fn two_plugins_cannot_share_a_message_id() {
     let mut host = PluginHost::<Answerer, 2>::new();
-    let first = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free id");
+    let first = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free message id");
     assert_eq!(host.attach::<RakNet>(Answerer::new(0x85)), Err(AttachError::IdTaken(0x85)));
-    let second = host.attach::<RakNet>(Answerer::new(0x84)).expect("a free id");
+    let second = host.attach::<RakNet>(Answerer::new(0x84)).expect("a free message id");
     assert_eq!(host.attach::<RakNet>(Answerer::new(0x83)), Err(AttachError::Full));
     assert!(host.keys().eq([first, second]));
     assert!(host.detach(first).is_some());
-    let third = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free id");
-    assert_ne!(third, first, "a key is not reused");
+    let third = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free message id");
+    assert_ne!(third, first, "the key of a detached plugin must not be reused");
 }
 
 /// A plugin that doubles the bytes of messages that begin with 0x90, and delays those that begin with 0x91.
@@ -265,9 +269,9 @@ impl<P: Protocol> Plugin<P> for Changer {
     }
 }
 
-fn messages_are_changed_and_kept_back_in_their_places<P: Protocol>() {
+fn a_plugin_replaces_messages_in_order_and_delays_others<P: Protocol>() {
     let mut host = PluginHost::<Changer, 1>::new();
-    let key = host.attach::<P>(Changer::default()).expect("room");
+    let key = host.attach::<P>(Changer::default()).expect("a free plugin slot");
     let mut pair = pair::<P, _>(host);
     let (client, server) = connect(&mut pair);
     // One message takes several blocks, and all are sent at once, so that several are pending.
@@ -286,7 +290,7 @@ fn messages_are_changed_and_kept_back_in_their_places<P: Protocol>() {
     let expected: Vec<Vec<u8>> =
         vec![b"\x86a".to_vec(), b"\x90b\x90b".to_vec(), b"\x86c".to_vec(), doubled, b"\x86d".to_vec()];
     assert_eq!(received, expected);
-    let (due, ..) = pair.b.hook.get(key).expect("it is attached").kept[0];
+    let (due, ..) = pair.b.hook.get(key).expect("an attached plugin").kept[0];
     assert!(due > pair.now);
     let late = loop {
         assert!(pair.step());
@@ -295,79 +299,83 @@ fn messages_are_changed_and_kept_back_in_their_places<P: Protocol>() {
         }
     };
     assert_eq!((late, pair.now >= due), (b"\x91kept".to_vec(), true));
-    let stats = pair.b.hook.stats(key).expect("it is attached");
+    let stats = pair.b.hook.stats(key).expect("an attached plugin");
     assert_eq!((stats.consumed, stats.injected), (3, 3));
 
     let now = pair.now;
     assert!(pair.b.send(now, server, b"\x92secret", P::Delivery::default()).is_err());
     assert!(pair.b.send(now, server, b"\x92public", P::Delivery::default()).is_ok());
-    assert_eq!(pair.b.hook.stats(key).expect("it is attached").refused, 1);
+    assert_eq!(pair.b.hook.stats(key).expect("an attached plugin").refused, 1);
     pair.a.disconnect(now, client);
     run(&mut pair, 5 * SECOND);
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
 /// Messages injected for a closed connection, and empty ones, are dropped without blocking others.
-fn undeliverable_events_are_dropped<P: Protocol>() {
+fn undeliverable_injected_messages_are_dropped<P: Protocol>() {
     let mut host = PluginHost::<Changer, 1>::new();
-    let key = host.attach::<P>(Changer::default()).expect("room");
+    let key = host.attach::<P>(Changer::default()).expect("a free plugin slot");
     let mut pair = pair::<P, _>(host);
     let (client, gone) = connect(&mut pair);
     pair.a.disconnect(pair.now, client);
     run(&mut pair, 5 * SECOND);
     let (_, server) = connect(&mut pair);
-    let changer = pair.b.hook.get_mut(key).expect("it is attached");
+    let changer = pair.b.hook.get_mut(key).expect("an attached plugin");
     changer.ready.extend([(gone, vec![1]), (server, Vec::new()), (server, vec![3])]);
     assert_eq!(run(&mut pair, SECOND).server, [[3]]);
-    assert!(pair.b.hook.get(key).expect("it is attached").ready.is_empty());
+    assert!(pair.b.hook.get(key).expect("an attached plugin").ready.is_empty());
 }
 
-fn a_message_without_memory_is_delivered_later<P: Protocol>() {
+fn an_injected_message_without_memory_is_retried<P: Protocol>() {
     let mut host = PluginHost::<Changer, 1>::new();
-    let key = host.attach::<P>(Changer::default()).expect("room");
+    let key = host.attach::<P>(Changer::default()).expect("a free plugin slot");
     let mut pair = pair::<P, _>(host);
     let (client, server) = connect(&mut pair);
     // As large as the whole memory of the peer.
-    let changer = pair.b.hook.get_mut(key).expect("it is attached");
+    let changer = pair.b.hook.get_mut(key).expect("an attached plugin");
     changer.ready.extend([(server, vec![1; 512 * 128 + 1]), (server, vec![2])]);
     send(&mut pair, client, &[b"\x86a"]);
-    assert_eq!(run(&mut pair, SECOND).server, [b"\x86a"], "received messages are delivered all the same");
-    let changer = pair.b.hook.get_mut(key).expect("it is attached");
+    assert_eq!(
+        run(&mut pair, SECOND).server,
+        [b"\x86a"],
+        "a received message must not wait for the injected one"
+    );
+    let changer = pair.b.hook.get_mut(key).expect("an attached plugin");
     changer.ready[0].1.truncate(10);
     assert_eq!(run(&mut pair, SECOND).server, [vec![1; 10], vec![2]]);
 }
 
 /// A plugin with messages that do not fit is polled after a delay, not in a busy loop.
-fn a_plugin_without_room_is_not_polled_endlessly<P: Protocol>() {
+fn a_plugin_that_cannot_send_is_not_polled_in_a_busy_loop<P: Protocol>() {
     let mut host = PluginHost::<Answerer, 1>::new();
-    let key = host.attach::<P>(Answerer::new(0x85)).expect("a free id");
+    let key = host.attach::<P>(Answerer::new(0x85)).expect("a free message id");
     let mut pair = pair::<P, _>(host);
     let (_, server) = connect(&mut pair);
     // The client has vanished, so no message is acknowledged.
-    let answerer = pair.b.hook.get_mut(key).expect("it is attached");
+    let answerer = pair.b.hook.get_mut(key).expect("an attached plugin");
     answerer.answers.extend((0..5_000).map(|number| (server, number as u8)));
     let (mut buffer, end) = (vec![0; P::MAX_DATAGRAM], pair.now + Duration::from_millis(500));
     while pair.now < end {
         pair.b.handle_timeout(pair.now);
         while pair.b.poll_transmit(pair.now, &mut buffer).is_some() {}
         let next = pair.b.poll_timeout().expect("the plugin has work to do");
-        assert!(next > pair.now, "the peer would poll without a pause");
+        assert!(next > pair.now, "the peer must not be polled in a busy loop");
         pair.now = next;
     }
-    let answerer = pair.b.hook.get(key).expect("it is attached");
+    let answerer = pair.b.hook.get(key).expect("an attached plugin");
     assert!(!answerer.answers.is_empty());
     assert!((10..=101).contains(&answerer.asked), "{}", answerer.asked);
-    assert!(pair.b.hook.stats(key).expect("it is attached").unsent > 0);
+    assert!(pair.b.hook.stats(key).expect("an attached plugin").unsent > 0);
 }
 
 /// The application can access an attached plugin.
-fn a_plugin_is_reached_while_it_is_attached<P: Protocol>() {
+fn the_application_can_access_an_attached_plugin<P: Protocol>() {
     let (answerer, changer) = (RefCell::new(Answerer::new(0x85)), RefCell::new(Changer::default()));
     let mut host = PluginHost::<&RefCell<dyn Plugin<P>>, 2>::new();
     // The pair owns its hooks, so this test leaks its plugins.
     let (answerer, changer) = (&*Box::leak(Box::new(answerer)), &*Box::leak(Box::new(changer)));
-    host.attach::<P>(changer).expect("room");
-    host.attach::<P>(answerer).expect("room");
+    host.attach::<P>(changer).expect("a free plugin slot");
+    host.attach::<P>(answerer).expect("a free plugin slot");
     let mut pair = pair::<P, _>(host);
     let (client, server) = connect(&mut pair);
     changer.borrow_mut().ready.push_back((server, b"\x86injected".to_vec()));
@@ -382,17 +390,17 @@ fn a_plugin_is_reached_while_it_is_attached<P: Protocol>() {
 
 /// A filter and a log in front of plugins: filtered events reach no plugin, and the log contains every datagram.
 #[test]
-fn filter_and_log_compose_with_plugins() {
+fn a_filter_and_a_packet_logger_run_before_plugins() {
     let mut filter = MessageFilter::<2>::new();
     filter.deny(FilterGroup::DEFAULT, [0x85]);
     let mut host = PluginHost::<Answerer, 1>::new();
-    let key = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free id");
+    let key = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free message id");
     let log = PacketLogger(LineWriter::<RakNet, _>::new(String::new()));
     let mut pair = pair::<RakNet, _>(((log, filter), host));
     let (client, server) = connect(&mut pair);
     send(&mut pair, client, &[b"\x85", b"\x86"]);
     assert_eq!(run(&mut pair, SECOND).server, [b"\x86"]);
-    assert_eq!(pair.b.hook.1.stats(key).expect("it is attached").offered, 0);
+    assert_eq!(pair.b.hook.1.stats(key).expect("an attached plugin").offered, 0);
     assert!(pair.b.hook.0.1.set_group(server, FilterGroup(1)));
     send(&mut pair, client, &[b"\x85"]);
     assert_eq!(run(&mut pair, SECOND).client, [[0x85, 1]]);
@@ -407,13 +415,13 @@ fn a_message_filter_works_as_a_plugin() {
     let mut filter = MessageFilter::<2>::new();
     filter.deny(FilterGroup::DEFAULT, [0x85]);
     let mut host = PluginHost::<Box<dyn Plugin<RakNet>>, 2>::new();
-    host.attach::<RakNet>(Box::new(filter)).expect("room");
-    let key = host.attach::<RakNet>(Box::new(Answerer::new(0x85))).expect("a free id");
+    host.attach::<RakNet>(Box::new(filter)).expect("a free plugin slot");
+    let key = host.attach::<RakNet>(Box::new(Answerer::new(0x85))).expect("a free message id");
     let mut pair = pair::<RakNet, _>(host);
     let (client, _) = connect(&mut pair);
     send(&mut pair, client, &[b"\x85", b"\x86"]);
     assert_eq!(run(&mut pair, SECOND).server, [b"\x86"]);
-    assert_eq!(pair.b.hook.stats(key).expect("it is attached").offered, 0);
+    assert_eq!(pair.b.hook.stats(key).expect("an attached plugin").offered, 0);
 }
 
 /// A plugin that sends a message with a receipt on each new connection, and drops out-of-band messages of one id.
@@ -462,7 +470,7 @@ impl Plugin<RakNet> for Reporter {
     fn update(&mut self, _: Instant, sender: &mut dyn MessageSender<RakNet>) {
         let delivery = Delivery::new(Reliability::UnreliableWithReceipt);
         for id in self.unsent.drain(..) {
-            let receipt = sender.send(id, b"\x85tell", delivery).expect("room");
+            let receipt = sender.send(id, b"\x85tell", delivery).expect("free memory");
             self.waiting.push(receipt.expect("a receipt"));
         }
     }
@@ -491,16 +499,17 @@ fn receipts(pair: &mut Joined<RakNet, PluginHost<Reporter, 1>>, time: Duration) 
 
 /// Receipts for a plugin's messages reach the plugin, not the application.
 #[test]
-fn a_plugin_gets_the_receipts_of_its_messages() {
+fn a_plugin_receives_the_receipts_for_its_messages() {
     for (loss, expected) in [(0.0, Outcome::Acknowledged), (1.0, Outcome::Lost)] {
         let mut pair = pair::<RakNet, _>(PluginHost::<Reporter, 1>::new());
         let (_, server) = connect(&mut pair);
-        let key = pair.b.hook.attach::<RakNet>(Reporter::default()).expect("room");
+        let key = pair.b.hook.attach::<RakNet>(Reporter::default()).expect("a free plugin slot");
         pair.back().set_conditions(Conditions { loss, ..CONDITIONS });
         let delivery = Delivery::new(Reliability::UnreliableWithReceipt);
-        let own = pair.b.send(pair.now, server, b"\x86own", delivery).expect("room").expect("a receipt");
+        let own =
+            pair.b.send(pair.now, server, b"\x86own", delivery).expect("free memory").expect("a receipt");
         assert_eq!(receipts(&mut pair, 5 * SECOND), [(own, expected)]);
-        let plugin = pair.b.hook.get(key).expect("it is attached");
+        let plugin = pair.b.hook.get(key).expect("an attached plugin");
         assert_eq!((&plugin.waiting[..], &plugin.outcomes[..]), (&[][..], &[expected][..]));
     }
 }
@@ -511,12 +520,12 @@ fn a_plugin_receives_out_of_band_messages() {
     let mut config = Config::new([2; 32]);
     config.out_of_band = OutOfBand::Accept;
     let mut host = PluginHost::<Reporter, 1>::new();
-    let key = host.attach::<RakNet>(Reporter::default()).expect("room");
+    let key = host.attach::<RakNet>(Reporter::default()).expect("a free plugin slot");
     let receiver = Hooked::new(Peer::with_capacity(capacity, config), host);
     let sender = Peer::with_capacity(capacity, Config::new([1; 32]));
     let mut pair: Joined<RakNet, _> = Pair::new(sender, receiver, CONDITIONS, 1);
     for message in [&b"\x85plugin"[..], b"\x86application"] {
-        pair.a.send_out_of_band(pair.now, pair.b_address, message).expect("room");
+        pair.a.send_out_of_band(pair.now, pair.b_address, message).expect("space in the queue");
     }
     let end = pair.now + SECOND;
     while step(&mut pair, end) {}
@@ -527,7 +536,7 @@ fn a_plugin_receives_out_of_band_messages() {
         }
     }
     assert_eq!(events, [b"\x86application"]);
-    let plugin = pair.b.hook.get(key).expect("it is attached");
+    let plugin = pair.b.hook.get(key).expect("an attached plugin");
     assert_eq!(plugin.received, [(pair.a_address, b"\x85plugin".to_vec())]);
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
@@ -543,7 +552,7 @@ fn a_plugin_table_distinguishes_connections_that_reuse_a_slot() {
     let (_, second) = connect(&mut pair);
     assert_eq!((first.slot(), table.get(second)), (second.slot(), None));
     assert_eq!(table.remove(second), None);
-    assert!(table.insert(second, 2), "in the slot of the first");
+    assert!(table.insert(second, 2), "the slot of the first connection must be free");
     assert_eq!((table.get(first), table.get(second)), (None, Some(&2)));
     assert!(!BySlot::<u8, 0>::new().insert(second, 3));
     table.retain(|_, value| *value != 2);
@@ -569,11 +578,11 @@ macro_rules! by_both_protocols {
 }
 
 by_both_protocols!(
-    a_message_without_memory_is_delivered_later,
-    a_plugin_has_messages_of_its_own,
-    a_plugin_is_reached_while_it_is_attached,
-    a_plugin_without_room_is_not_polled_endlessly,
-    messages_are_changed_and_kept_back_in_their_places,
-    plugins_come_and_go_while_connections_are_open,
-    undeliverable_events_are_dropped,
+    an_injected_message_without_memory_is_retried,
+    a_plugin_consumes_and_answers_messages_with_its_id,
+    the_application_can_access_an_attached_plugin,
+    a_plugin_that_cannot_send_is_not_polled_in_a_busy_loop,
+    a_plugin_replaces_messages_in_order_and_delays_others,
+    a_plugin_can_be_attached_and_detached_during_a_connection,
+    undeliverable_injected_messages_are_dropped,
 );

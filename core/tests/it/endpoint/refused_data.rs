@@ -1,4 +1,4 @@
-//! Connections with `refuse_data`: their application has no space for messages.
+//! `refuse_data`: connections whose application cannot accept more messages.
 
 use core::time::Duration;
 
@@ -8,22 +8,23 @@ use rakwire::raknet::{self, RakNet};
 
 use crate::support::star::Star;
 
-/// Refused data is delivered after the application accepts data again. Meanwhile acknowledgements are processed, and
-/// other connections are unaffected.
+/// Checks that refused data is delivered once the application accepts data again.
+///
+/// Meanwhile, the connection processes acknowledgements, and other connections are unaffected.
 fn refused_data_arrives_later<P: Protocol>(reliable: P::Delivery) {
     let capacity = Capacity { connections: 2, blocks: 4_096, block_size: 512 };
     let mut star = Star::<P>::connected(capacity, P::config([9; 32]), 2);
     let id = star.clients[0].at_server.expect("a connection");
     assert!(star.server.refuse_data(id, true));
     for client in 0..2 {
-        star.send_from(client, b"\x86for the server", reliable).expect("there is room");
-        star.send_to(client, b"\x86for the client", reliable).expect("there is room");
+        star.send_from(client, b"\x86for the server", reliable).expect("free memory");
+        star.send_to(client, b"\x86for the client", reliable).expect("free memory");
     }
     star.run_for(Duration::from_secs(2));
     assert_eq!(star.read, [0, 1]);
     assert_eq!([0, 1].map(|client: usize| star.clients[client].received), [1, 1]);
     let refused = star.server.stats().datagrams_refused;
-    assert!(refused > 1, "the client resends unacknowledged messages");
+    assert!(refused > 1, "the client must resend unacknowledged messages");
 
     assert!(star.server.refuse_data(id, false));
     star.run_for(Duration::from_secs(5));
@@ -32,7 +33,7 @@ fn refused_data_arrives_later<P: Protocol>(reliable: P::Delivery) {
     assert_eq!(star.server.stats().datagrams_refused, refused);
     star.server.disconnect(star.now, id);
     star.run_for(Duration::from_secs(5));
-    assert!(!star.server.refuse_data(id, true), "the connection is gone");
+    assert!(!star.server.refuse_data(id, true), "the connection must be closed");
 }
 
 #[test]

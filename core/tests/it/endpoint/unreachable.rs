@@ -1,4 +1,4 @@
-//! Reports of unreachable addresses, which may be forged.
+//! Reports of unreachable addresses, such as ICMP errors, which may be forged.
 
 use core::net::SocketAddr;
 
@@ -16,7 +16,7 @@ fn peer<P: Protocol>(entropy: u8, max_incoming: u16) -> Peer<'static, P> {
     Peer::with_capacity(rakwire::endpoint::Capacity::default(), config)
 }
 
-/// Delivers everything that one peer sends by `now` to the other.
+/// Delivers all datagrams that `from` sends at `now` to the peer `to`.
 fn pass<P: Protocol>(now: Instant, from: &mut Peer<'_, P>, address: SocketAddr, to: &mut Peer<'_, P>) {
     let mut buffer = [0; 1_500];
     from.handle_timeout(now);
@@ -36,7 +36,7 @@ fn an_attempt_without_an_answer_ends<P: Protocol>(expected: P::ConnectFailure) {
     let mut client = peer::<P>(1, 0);
     client.connect(Instant::ZERO, SERVER.into()).expect("a free slot");
     client.handle_unreachable(Instant::ZERO, CLIENT.into());
-    assert_eq!(failure(&mut client), None, "another address");
+    assert_eq!(failure(&mut client), None, "a report about another address must be ignored");
     client.handle_unreachable(Instant::ZERO, SERVER.into());
     assert_eq!(failure(&mut client), Some(expected));
     assert!(P::was_unanswered(&expected));
@@ -46,7 +46,7 @@ fn an_attempt_without_an_answer_ends<P: Protocol>(expected: P::ConnectFailure) {
 fn an_open_connection_goes_on<P: Protocol>() {
     let (mut client, mut server) = (peer::<P>(1, 0), peer::<P>(2, 4));
     client.connect(Instant::ZERO, SERVER.into()).expect("a free slot");
-    // A RakNet client pings first, and the pong counts as a response.
+    // A RakNet client first sends a ping. Its pong counts as a response, so later reports do not fail the attempt.
     pass(Instant::ZERO, &mut client, CLIENT.into(), &mut server);
     pass(Instant::ZERO, &mut server, SERVER.into(), &mut client);
     for now in (0..50).map(|number| Instant::from_micros(10_000 * number)) {
@@ -60,7 +60,7 @@ fn an_open_connection_goes_on<P: Protocol>() {
         let event = peer.poll_event();
         assert!(matches!(event, Some(Event::Connected { .. })), "{event:?}");
         peer.handle_unreachable(now, other.into());
-        assert!(peer.poll_event().is_none(), "the connection continues");
+        assert!(peer.poll_event().is_none(), "the connection must stay open");
         assert_eq!(peer.connections().count(), 1);
     }
 }

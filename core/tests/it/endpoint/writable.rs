@@ -1,4 +1,4 @@
-//! Notifications of connections that can send again (`poll_writable`).
+//! `poll_writable`: notifications of connections that can send again after a refused message.
 
 use core::time::Duration;
 
@@ -20,13 +20,13 @@ fn fill<P: Protocol>(star: &mut Star<P>, client: usize, length: usize, reliable:
     }
 }
 
-/// Each connection that waits for its own acknowledgements is returned once they are received, and no other is.
+/// Checks that a connection at its memory limit is returned once its own messages are acknowledged, and no other is.
 fn each_is_reported_for_its_own_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
     let ids: Vec<_> = star.clients.iter().map(|client| client.at_server.expect("a connection")).collect();
     for client in 0..8 {
         star.clients[client].is_alive = client == 3;
         assert_eq!(fill(&mut star, client, 100, reliable), SendError::QuotaExceeded);
-        // Another refusal adds no second entry.
+        // A second refusal must not make `poll_writable` return the connection twice.
         assert_eq!(fill(&mut star, client, 100, reliable), SendError::QuotaExceeded);
     }
     assert_eq!(writable(&mut star), []);
@@ -34,11 +34,11 @@ fn each_is_reported_for_its_own_room<P: Protocol>(mut star: Star<P>, reliable: P
     assert_eq!(writable(&mut star), [ids[3]]);
     assert_eq!(writable(&mut star), []);
     star.run_for(Duration::from_secs(2));
-    assert_eq!(writable(&mut star), [], "it has not tried to send since");
-    star.send_to(3, &[0x86; 100], reliable).expect("there is room");
+    assert_eq!(writable(&mut star), [], "no connection has had a message refused since");
+    star.send_to(3, &[0x86; 100], reliable).expect("free memory");
 }
 
-/// Connections that wait for blocks held by another are all returned when that one frees them, a few at a time.
+/// Checks that the connections waiting for blocks of a greedy connection are returned once each after it closes.
 fn all_are_reported_in_turn_when_the_pool_has_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
     let hog = star.clients[0].at_server.expect("a connection");
     star.clients[0].is_alive = false;
@@ -60,7 +60,7 @@ fn all_are_reported_in_turn_when_the_pool_has_room<P: Protocol>(mut star: Star<P
     for _ in 0..100 {
         named.extend(star.server.poll_writable());
     }
-    assert!(!named.is_empty(), "the room of the ended connection goes to those waiting");
+    assert!(!named.is_empty(), "waiting connections must become writable");
     let mut once = named.clone();
     once.sort_by_key(|id| format!("{id}"));
     once.dedup();
@@ -68,9 +68,9 @@ fn all_are_reported_in_turn_when_the_pool_has_room<P: Protocol>(mut star: Star<P
     assert!(!named.contains(&hog));
 }
 
-/// An active connection beside connections that wait for blocks held by others.
+/// Checks an active connection beside connections that wait for blocks held by others.
 ///
-/// The active one frees only blocks of its own part, so no waiting connection is returned or examined.
+/// The active connection frees only its guaranteed blocks, so no waiting connection is returned or examined.
 fn an_active_connection_examines_no_waiting_ones<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
     star.clients[0].is_alive = false;
     fill(&mut star, 0, 1_000, reliable);
@@ -83,7 +83,7 @@ fn an_active_connection_examines_no_waiting_ones<P: Protocol>(mut star: Star<P>,
     writable(&mut star);
     let (mut named, mut looks) = (0, 0);
     for _ in 0..100 {
-        star.send_to(39, &[0x86; 2_000], reliable).expect("room for the guaranteed share");
+        star.send_to(39, &[0x86; 2_000], reliable).expect("free guaranteed blocks");
         for _ in 0..50 {
             star.run_for(Duration::from_millis(1));
             named += usize::from(star.server.poll_writable().is_some());
@@ -138,13 +138,13 @@ fn waiting_game_protocol_connections_become_writable_when_another_frees_blocks()
 }
 
 #[test]
-fn an_active_raknet_connection_causes_no_examination_of_waiting_ones() {
+fn an_active_raknet_connection_triggers_no_scan_of_waiting_ones() {
     let star = Star::<RakNet>::connected(capacity(40), raknet_config(None), 40);
     an_active_connection_examines_no_waiting_ones(star, raknet::Delivery::RELIABLE);
 }
 
 #[test]
-fn an_active_game_protocol_connection_causes_no_examination_of_waiting_ones() {
+fn an_active_game_protocol_connection_triggers_no_scan_of_waiting_ones() {
     let star = Star::<GameProtocol>::connected(capacity(40), game_config(None), 40);
     an_active_connection_examines_no_waiting_ones(star, game_protocol::Reliability::Reliable);
 }

@@ -1,4 +1,6 @@
-//! Peers over a stream carrier, in virtual time.
+//! Loss detection over a stream carrier such as WebSocket, in virtual time.
+//!
+//! The stream leads to a relay, which forwards datagrams over UDP. "Beyond the stream" means on that UDP path.
 
 use core::time::Duration;
 
@@ -31,14 +33,14 @@ impl Path {
         Self { net, id }
     }
 
-    /// Sends a message and advances the time a little.
+    /// Sends a message and runs for one tick.
     fn send(&mut self, number: u8) {
         let now = self.net.now();
-        self.net.pair.a.send(now, self.id, &[number], Reliable).expect("there is room");
+        self.net.pair.a.send(now, self.id, &[number], Reliable).expect("free memory");
         self.net.run_for(TICK);
     }
 
-    /// Sends messages during a stall, after which all of them are delivered in order.
+    /// Stalls both directions of the stream for `time` while sending messages; then delivers all of them in order.
     fn stall_acks(&mut self, time: Duration, numbers: core::ops::Range<u8>) {
         let end = self.net.now() + time;
         for number in numbers {
@@ -52,7 +54,7 @@ impl Path {
         set_latency(&mut self.net, LATENCY);
     }
 
-    /// Sends messages during a stall, delivers all of them and returns the number of resent chunks.
+    /// Sends messages 0 to 49 during a stall and delivers them; returns the number of resent chunks.
     fn resent_while_stalled(&mut self, time: Duration) -> u64 {
         self.stall_acks(time, 0..50);
         self.net.run_for(Duration::from_secs(3));
@@ -68,14 +70,14 @@ impl Path {
     /// Sends a message that is lost beyond the stream.
     fn lose(&mut self, number: u8) {
         let now = self.net.now();
-        self.net.pair.a.send(now, self.id, &[number], Reliable).expect("there is room");
+        self.net.pair.a.send(now, self.id, &[number], Reliable).expect("free memory");
         assert_eq!(packets(&mut self.net.pair.a, now).len(), 1);
     }
 
     fn run_until_received(&mut self, number: u8) {
         let arrived =
             self.net.run_until(Duration::from_secs(10), |net| messages(&net.server).contains(&&[number][..]));
-        assert!(arrived, "{number} never arrived");
+        assert!(arrived, "message {number} never arrived");
     }
 
     fn received(&self) -> Vec<u8> {
@@ -87,7 +89,7 @@ impl Path {
     }
 
     fn stats(&self) -> ConnectionStats {
-        self.net.pair.a.connection_stats(self.id).expect("it is open")
+        self.net.pair.a.connection_stats(self.id).expect("an open connection")
     }
 }
 
@@ -102,7 +104,7 @@ fn set_latency(net: &mut Net, latency: Duration) {
     net.pair.back().set_conditions(conditions);
 }
 
-/// While a stream retransmits its own losses nothing is delivered; then everything is.
+/// A stream that retransmits a lost segment delivers nothing meanwhile, and then everything at once.
 #[test]
 fn data_delayed_by_a_stream_is_not_resent() {
     let resent = |carrier| {
@@ -115,10 +117,10 @@ fn data_delayed_by_a_stream_is_not_resent() {
     };
     assert_eq!(resent(Carrier::Stream), 0);
     let spurious = resent(Carrier::Datagrams);
-    assert!(spurious > 100, "the stall is too short to show anything: {spurious}");
+    assert!(spurious > 100, "the stall caused only {spurious} spurious resends over UDP");
 }
 
-/// Data that the path delays is resent, and then all of it is received.
+/// Data that the path delays is resent although it arrives later, so it counts as late instead of missing.
 #[test]
 fn late_data_does_not_count_as_missing() {
     let mut path = Path::new(Carrier::Datagrams);
@@ -126,13 +128,13 @@ fn late_data_does_not_count_as_missing() {
     path.stall_acks(Duration::from_millis(900), 50..100);
     path.net.run_for(Duration::from_secs(3));
     let stats = path.stats();
-    assert!(stats.chunks_resent > 100, "the stall is too short to show anything: {stats:?}");
+    assert!(stats.chunks_resent > 100, "the stall caused too few resends: {stats:?}");
     assert_eq!(stats.chunks_missing(), 0, "{stats:?}");
 
     path.lose(100);
     path.run_until_received(100);
     path.net.run_for(Duration::from_secs(3));
-    assert_eq!(path.stats().chunks_missing(), 1, "the lost one");
+    assert_eq!(path.stats().chunks_missing(), 1, "only the lost chunk may count as missing");
 }
 
 /// Nothing is lost, but chunks and their acknowledgements are duplicated.
@@ -152,16 +154,16 @@ fn duplicates_count_as_neither_missing_nor_late() {
     );
 }
 
-/// Each timeout resends one chunk, the first after one second and the others two seconds apart. The other chunks are
-/// left to the stream.
+/// Each timeout resends one chunk, the first after one second and the others two seconds apart. The stream itself
+/// delivers the other chunks.
 #[test]
-fn a_long_stall_of_a_stream_is_probed() {
+fn a_stalled_stream_is_probed_once_per_timeout() {
     let mut path = Path::new(Carrier::Stream);
     // Timeouts after one, three, five and seven seconds.
     assert_eq!(path.resent_while_stalled(Duration::from_secs(8)), 4);
 }
 
-/// The number of resends does not depend on the age of the chunks.
+/// Old chunks cause no additional resends.
 #[test]
 fn a_minute_long_stall_is_probed_by_one_chunk_at_a_time() {
     let patient = |mut config: Config| {
@@ -172,7 +174,6 @@ fn a_minute_long_stall_is_probed_by_one_chunk_at_a_time() {
     assert_eq!(path.resent_while_stalled(Duration::from_secs(60)), 30);
 }
 
-/// A stream leads to a relay, beyond which datagrams may be lost.
 #[test]
 fn data_lost_beyond_a_stream_is_resent() {
     let mut path = Path::new(Carrier::Stream);
@@ -182,10 +183,7 @@ fn data_lost_beyond_a_stream_is_resent() {
     (2..12).for_each(|number| path.send(number));
     path.run_until_received(1);
     let waited = path.net.now().saturating_since(lost_at);
-    assert!(
-        waited < Duration::from_millis(200),
-        "acknowledgements of later chunks show the loss: {waited:?}"
-    );
+    assert!(waited < Duration::from_millis(200), "the loss was detected only after {waited:?}");
 
     // No acknowledgement of a later chunk reveals the loss, so it takes the timeout of one second.
     path.net.run_for(Duration::from_secs(1));
@@ -204,7 +202,7 @@ fn a_lost_chunk_of_a_burst_is_resent() {
     path.send(0);
     let now = path.net.now();
     for number in 1..20 {
-        path.net.pair.a.send(now, path.id, &[number], Reliable).expect("there is room");
+        path.net.pair.a.send(now, path.id, &[number], Reliable).expect("free memory");
     }
     let chunks = packets(&mut path.net.pair.a, now);
     assert_eq!(chunks.len(), 19);
@@ -217,7 +215,7 @@ fn a_lost_chunk_of_a_burst_is_resent() {
     assert!(waited < Duration::from_millis(400), "{waited:?}");
 }
 
-/// A closing connection does not wait for a stream.
+/// A closing connection does not wait for the long timeout of a stream carrier.
 #[test]
 fn data_lost_beyond_a_stream_is_resent_at_once_when_closing() {
     let mut path = Path::new(Carrier::Stream);
@@ -229,7 +227,7 @@ fn data_lost_beyond_a_stream_is_resent_at_once_when_closing() {
     assert!(path.net.now().saturating_since(now) < Duration::from_millis(200));
 }
 
-/// Data in flight is not transferred to the new carrier.
+/// Data in flight on the old carrier may never arrive, because it is not transferred to the new one.
 #[test]
 fn a_move_to_another_stream_resends_data_in_flight() {
     for before in [Carrier::Stream, Carrier::Datagrams] {
@@ -250,17 +248,17 @@ fn a_move_to_another_stream_resends_data_in_flight() {
     }
 }
 
-/// Only the first chunk is resent by the timeout. Its acknowledgement reveals the loss of the others, unless theirs
-/// follow.
+/// The timeout resends only the first chunk. If only that chunk is acknowledged, the others are lost and resent.
 #[test]
-fn a_burst_lost_beyond_a_stream_is_resent_at_once() {
+fn a_burst_lost_beyond_a_stream_is_resent_after_one_timeout() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     (1..100).for_each(|number| path.lose(number));
     let lost_at = path.net.now();
     (1..100).for_each(|number| path.run_until_received(number));
     let waited = path.net.now().saturating_since(lost_at);
-    // The sum of the timeout, a round trip, the time without acknowledgements, and the latency of the path.
+    // At least the timeout of one second. The rest is a round trip, a wait for further acknowledgements, and the
+    // latency of the path.
     assert!((Duration::from_secs(1)..Duration::from_millis(1_300)).contains(&waited), "{waited:?}");
     path.net.run_for(Duration::from_secs(3));
     assert_eq!(path.resent(), 99);
@@ -279,14 +277,14 @@ fn a_burst_lost_twice_is_resent_without_another_timeout() {
     assert!(waited < Duration::from_secs(1), "{waited:?}");
 }
 
-/// When the stream continues, it also delivers the data sent before the probe.
+/// When the stream continues, it delivers the older data before the probe.
 #[test]
 fn a_probe_delivered_in_order_indicates_no_loss() {
     let mut path = Path::new(Carrier::Stream);
     assert_eq!(path.resent_while_stalled(Duration::from_millis(1_500)), 1);
 }
 
-/// This includes data sent over the stream before.
+/// The shorter timeout of UDP applies to data that was sent over the stream.
 #[test]
 fn data_is_resent_soon_after_a_move_from_a_stream_to_udp() {
     let mut path = Path::new(Carrier::Stream);

@@ -27,16 +27,16 @@ fn at(millis: u64) -> Instant {
 fn messages_pass_both_ways_with_their_reliability() {
     let mut net = Net::new(latency(10), 1);
     let (here, there) = net.connect();
-    assert_eq!(net.pair.a.connection(here).expect("open").side, Side::Client);
-    assert_eq!(net.pair.b.connection(there).expect("open").side, Side::Server);
+    assert_eq!(net.pair.a.connection(here).expect("an open connection").side, Side::Client);
+    assert_eq!(net.pair.b.connection(there).expect("an open connection").side, Side::Server);
     let now = net.now();
-    net.pair.a.send(now, here, b"yes", Reliable).expect("open");
-    net.pair.b.send(now, there, b"maybe", Unreliable).expect("open");
+    net.pair.a.send(now, here, b"yes", Reliable).expect("an open connection");
+    net.pair.b.send(now, there, b"maybe", Unreliable).expect("an open connection");
     net.run_for(Duration::from_secs(1));
     assert_eq!(net.server, [OwnedEvent::Message(there, Reliable, b"yes".to_vec())]);
     assert_eq!(net.client, [OwnedEvent::Message(here, Unreliable, b"maybe".to_vec())]);
-    assert_eq!(net.pair.a.connection_stats(here).expect("open").chunks_acknowledged, 1);
-    assert_eq!(net.pair.b.connection_stats(there).expect("open").in_flight, 0);
+    assert_eq!(net.pair.a.connection_stats(here).expect("an open connection").chunks_acknowledged, 1);
+    assert_eq!(net.pair.b.connection_stats(there).expect("an open connection").in_flight, 0);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_session_has_the_wire_format_of_the_original_implementation() {
     server.handle_datagram(START, CLIENT.into(), &salt);
     let pepper = packets(&mut server, START).concat();
     client.handle_datagram(START, SERVER.into(), &pepper);
-    client.send(START, id, &[0x08, 0x00], Reliable).expect("open");
+    client.send(START, id, &[0x08, 0x00], Reliable).expect("an open connection");
     let sent = packets(&mut client, START);
     let seasoning: Vec<u8> = salt.iter().zip(&pepper).map(|(salt, pepper)| salt ^ pepper).collect();
     assert_eq!(sent, [seasoning, vec![5, 0, 0, 0, 8, 0]]);
@@ -60,15 +60,15 @@ fn a_session_has_the_wire_format_of_the_original_implementation() {
     assert_eq!(packets(&mut client, START), [[0x0C, 0, 0, 0]]);
 }
 
-/// An application that cannot wait, such as a closing web page, passes a time after all deadlines directly after
-/// `disconnect`.
+/// An application that cannot wait, such as a web page that is closed, calls `handle_timeout` with a time after all
+/// deadlines directly after `disconnect`.
 #[test]
 fn an_immediate_disconnect_notifies_a_peer_with_outstanding_acknowledgements() {
     for silence in [0, 10_000] {
         let mut net = Net::new(latency(10), 1);
         let (here, there) = net.connect();
         net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
-        net.pair.a.send(net.pair.now, here, b"unacknowledged", Reliable).expect("open");
+        net.pair.a.send(net.pair.now, here, b"unacknowledged", Reliable).expect("an open connection");
         net.run_for(Duration::from_millis(silence));
         net.pair.set_conditions(latency(10));
         let now = net.pair.now;
@@ -104,15 +104,15 @@ fn exhausted_memory_is_reported() {
     let mut server = Peer::new(&mut resources, server_config());
     let id = enter(&mut server, START, CLIENT.into(), 7);
     let other = enter(&mut server, START, UNKNOWN_SOURCE.into(), 8);
-    // 10 chunks and a record fit into the 4 guaranteed blocks and half of the 16 shared ones, minus one that the
-    // receiving peer may need for the window of numbers.
+    // 10 chunks and a record fit into 11 blocks: the 4 guaranteed ones and half of the 16 shared ones, minus one that
+    // the receiving peer may need for the window of numbers.
     assert_eq!(server.max_message_len(id), Some(504 * 10));
     assert_eq!(server.send(START, id, &payload(504 * 10 + 1), Reliable), Err(SendError::NeverFits));
-    server.send(START, id, &payload(504 * 10), Reliable).expect("the longest");
-    server.send(START, id, b"x", Unreliable).expect("a block more");
+    server.send(START, id, &payload(504 * 10), Reliable).expect("the longest possible message");
+    server.send(START, id, b"x", Unreliable).expect("one more free block");
     assert_eq!(server.send(START, id, b"x", Unreliable), Err(SendError::QuotaExceeded));
     assert_eq!(server.can_send(id, 1, Unreliable), Err(SendError::QuotaExceeded));
-    server.send(START, other, &payload(504 * 7), Reliable).expect("as much as is left free then");
+    server.send(START, other, &payload(504 * 7), Reliable).expect("a message that fits the free blocks");
     assert_eq!(server.send(START, other, b"x", Reliable), Err(SendError::QuotaExceeded));
     assert_eq!(server.send(START, other, &payload(504 * 5), Reliable), Err(SendError::PoolExhausted));
     assert_eq!(server.can_send(other, 1, Reliable), Err(SendError::QuotaExceeded));
@@ -123,13 +123,13 @@ fn exhausted_memory_is_reported() {
         server.handle_datagram(START, CLIENT.into(), &packet(6, chunk, 0, &[]));
     }
     assert_eq!(server.can_send(other, 1, Reliable), Ok(()));
-    server.send(START, other, b"x", Reliable).expect("chunks were acknowledged");
+    server.send(START, other, b"x", Reliable).expect("acknowledgements free blocks");
 }
 
 #[test]
 fn a_chunk_is_resent_every_100_ms_until_acknowledged() {
     let (mut server, id) = server_with_client();
-    server.send(START, id, &payload(1_000), Reliable).expect("open");
+    server.send(START, id, &payload(1_000), Reliable).expect("an open connection");
     assert_eq!(output(&mut server, START).len(), 2);
     server.handle_datagram(at(40), CLIENT.into(), &packet(2, 0, 0, &[]));
     for tick in 1..=20 {
@@ -142,7 +142,7 @@ fn a_chunk_is_resent_every_100_ms_until_acknowledged() {
     }
     server.handle_datagram(at(2_050), CLIENT.into(), &packet(6, 1, 0, b"extra bytes"));
     assert_eq!(packets(&mut server, at(2_500)), [[0; 0]; 0]);
-    assert_eq!(server.connection_stats(id).expect("open").chunks_resent, 20);
+    assert_eq!(server.connection_stats(id).expect("an open connection").chunks_resent, 20);
     assert_eq!(server.blocks_available(), server.blocks());
 }
 
@@ -150,7 +150,7 @@ fn a_chunk_is_resent_every_100_ms_until_acknowledged() {
 fn resends_back_off_without_acknowledgements_and_recover() {
     let (mut server, id) = server_with_client();
     for _ in 0..1_000 {
-        server.send(START, id, &payload(400), Reliable).expect("room");
+        server.send(START, id, &payload(400), Reliable).expect("free memory");
     }
     assert_eq!(output(&mut server, START).len(), 1_000);
     let resent_at = |server: &mut Peer<'_>, time| {
@@ -167,7 +167,7 @@ fn resends_back_off_without_acknowledgements_and_recover() {
 }
 
 #[test]
-fn a_measured_interval_resends_after_the_round_trip() {
+fn a_measured_resend_interval_follows_the_rtt() {
     let resent_after = |resend, millis: u64| {
         let mut config = server_config();
         config.resend_interval = resend;
@@ -175,12 +175,12 @@ fn a_measured_interval_resends_after_the_round_trip() {
         let (_, there) = net.connect();
         for _ in 0..50 {
             let now = net.now();
-            net.pair.b.send(now, there, b"sample", Reliable).expect("open");
+            net.pair.b.send(now, there, b"sample", Reliable).expect("an open connection");
             net.run_for(Duration::from_millis(400));
         }
         let now = net.now();
-        assert_eq!(net.pair.b.connection_stats(there).expect("open").chunks_resent, 0);
-        net.pair.b.send(now, there, b"lost", Reliable).expect("open");
+        assert_eq!(net.pair.b.connection_stats(there).expect("an open connection").chunks_resent, 0);
+        net.pair.b.send(now, there, b"lost", Reliable).expect("an open connection");
         output(&mut net.pair.b, now);
         let timeout = net.pair.b.poll_timeout().expect("a resend is due");
         timeout.saturating_since(now)
@@ -194,14 +194,14 @@ fn a_measured_interval_resends_after_the_round_trip() {
 #[test]
 fn unreliable_messages_pass_while_a_reliable_one_is_resent() {
     let (mut server, id) = server_with_client();
-    server.send(START, id, b"stuck", Reliable).expect("open");
+    server.send(START, id, b"stuck", Reliable).expect("an open connection");
     for tick in 0..60_u64 {
-        server.send(at(tick * 16), id, b"snapshot", Unreliable).expect("open");
+        server.send(at(tick * 16), id, b"snapshot", Unreliable).expect("an open connection");
         server.handle_timeout(at(tick * 16));
         let sent = packets(&mut server, at(tick * 16));
         assert_eq!(sent.iter().filter(|packet| packet.ends_with(b"snapshot")).count(), 1);
     }
-    assert_eq!(server.connection_stats(id).expect("open").chunks_resent, 8);
+    assert_eq!(server.connection_stats(id).expect("an open connection").chunks_resent, 8);
 }
 
 #[test]
@@ -222,11 +222,11 @@ fn reserved_bits_and_bodies_of_acknowledgements_are_ignored() {
     let (mut server, id) = server_with_client();
     assert_eq!(feed(&mut server, &packet(0xF5, 0, 6, b"GG")), [[6, 0, 0, 6]]);
     assert_eq!(messages(&take_events(&mut server)), [b"GG"]);
-    server.send(START, id, b"x", Reliable).expect("open");
+    server.send(START, id, b"x", Reliable).expect("an open connection");
     output(&mut server, START);
     assert_eq!(feed(&mut server, &packet(0xF2, 0, 0, b"body")), [[0; 0]; 0]);
     assert_eq!(take_events(&mut server), []);
-    assert_eq!(server.connection_stats(id).expect("open").in_flight, 0);
+    assert_eq!(server.connection_stats(id).expect("an open connection").in_flight, 0);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn invalid_chunks_are_acknowledged_and_dropped() {
     {
         assert_eq!(feed(&mut server, &contradiction), [packet(6, contradiction[1], 1, &[])]);
     }
-    // An inner chunk after the one that is marked as last.
+    // A chunk that is not the last one, followed by a last chunk with a lower number.
     feed(&mut server, &packet(1, 9, 2, &full));
     feed(&mut server, &packet(5, 8, 2, b"end"));
     assert_eq!(dropped(&server, DropReason::BadChunk), 9);
@@ -317,13 +317,13 @@ fn sequences_are_distinguished_across_the_wrap() {
 fn a_sender_never_exceeds_the_window_of_the_oldest_sequence() {
     let (mut server, id) = server_with_client();
     for number in 0..1_100_u16 {
-        server.send(START, id, &number.to_be_bytes(), Reliable).expect("room");
+        server.send(START, id, &number.to_be_bytes(), Reliable).expect("free memory");
     }
     assert_eq!(output(&mut server, START).len(), 1_024);
     for number in 1..1_024 {
         feed(&mut server, &packet(6, 0, number, &[]));
     }
-    assert_eq!(server.connection_stats(id).expect("open").waiting, 76);
+    assert_eq!(server.connection_stats(id).expect("an open connection").waiting, 76);
     server.handle_datagram(START, CLIENT.into(), &packet(6, 0, 0, &[]));
     assert_eq!(output(&mut server, START).len(), 76);
 }
@@ -332,10 +332,10 @@ fn a_sender_never_exceeds_the_window_of_the_oldest_sequence() {
 fn an_unreliable_message_that_waits_too_long_is_dropped() {
     let (mut server, id) = server_with_client();
     for _ in 0..1_024 {
-        server.send(START, id, b"x", Reliable).expect("room");
+        server.send(START, id, b"x", Reliable).expect("free memory");
     }
-    server.send(START, id, &payload(2_000), Unreliable).expect("room");
-    server.send(START, id, b"last", Reliable).expect("room");
+    server.send(START, id, &payload(2_000), Unreliable).expect("free memory");
+    server.send(START, id, b"last", Reliable).expect("free memory");
     output(&mut server, START);
     server.handle_timeout(at(1_001));
     output(&mut server, at(1_001));
@@ -373,7 +373,7 @@ fn an_unfinished_reliable_message_closes_the_connection() {
 }
 
 #[test]
-fn a_connection_without_packets_for_15_seconds_is_lost_and_sends_end() {
+fn a_connection_times_out_after_15_seconds_without_packets_and_sends_end() {
     let (mut server, id) = server_with_client();
     server.handle_datagram(at(5_000), CLIENT.into(), &packet(4, 0, 0, b"alive"));
     output(&mut server, at(5_000));
@@ -388,7 +388,7 @@ fn a_connection_without_packets_for_15_seconds_is_lost_and_sends_end() {
 #[test]
 fn end_is_sent_after_reliable_messages_are_acknowledged() {
     let (mut server, id) = server_with_client();
-    server.send(START, id, b"game over", Reliable).expect("open");
+    server.send(START, id, b"game over", Reliable).expect("an open connection");
     server.disconnect(START, id);
     assert_eq!(packets(&mut server, START), [packet(5, 0, 0, b"game over")]);
     server.handle_timeout(at(100));
@@ -399,12 +399,12 @@ fn end_is_sent_after_reliable_messages_are_acknowledged() {
     assert_eq!(take_events(&mut server), [OwnedEvent::Disconnected(id, DisconnectReason::Local)]);
 }
 
-/// An application polls events before datagrams, so an event caused by a sent datagram is delayed until the next
-/// timeout.
+/// Applications poll events before datagrams. An event caused by sending a datagram therefore waits for the next
+/// timeout, which is due immediately.
 #[test]
-fn polling_datagrams_creates_no_events() {
+fn poll_transmit_creates_no_events() {
     let (mut server, id) = server_with_client();
-    server.send(START, id, b"unreliable", Unreliable).expect("open");
+    server.send(START, id, b"unreliable", Unreliable).expect("an open connection");
     server.disconnect(START, id);
     assert_eq!(take_events(&mut server), []);
     assert_eq!(packets(&mut server, START), [packet(4, 0, 0, b"unreliable")]);
@@ -417,7 +417,7 @@ fn polling_datagrams_creates_no_events() {
 #[test]
 fn end_is_delayed_by_at_most_a_second() {
     let (mut server, id) = server_with_client();
-    server.send(START, id, b"game over", Reliable).expect("open");
+    server.send(START, id, b"game over", Reliable).expect("an open connection");
     server.disconnect(START, id);
     output(&mut server, START);
     for tick in 1..10 {
@@ -472,12 +472,12 @@ fn a_client_may_reconnect_at_once_from_the_same_port() {
     for _ in 0..20 {
         let (here, _) = net.connect();
         let now = net.now();
-        net.pair.a.send(now, here, b"hello", Reliable).expect("open");
+        net.pair.a.send(now, here, b"hello", Reliable).expect("an open connection");
         net.pair.a.disconnect(now, here);
         let gone = net.run_until(Duration::from_secs(2), |net| {
             ended(&net.server) == Some(DisconnectReason::Remote) && ended(&net.client).is_some()
         });
-        assert!(gone, "client {:?} server {:?}", net.client, net.server);
+        assert!(gone, "client: {:?}, server: {:?}", net.client, net.server);
         assert_eq!(messages(&net.server), [b"hello"]);
         net.client.clear();
         net.server.clear();
@@ -485,7 +485,7 @@ fn a_client_may_reconnect_at_once_from_the_same_port() {
 }
 
 #[test]
-fn a_lost_response_is_repeated_to_stateless_servers() {
+fn a_lost_challenge_response_is_resent_to_a_stateless_server() {
     let mut net = Net::new(latency(10), 1);
     let to = net.pair.b_address;
     let id = net.pair.a.connect(net.now(), to).expect("a free slot");
@@ -496,7 +496,7 @@ fn a_lost_response_is_repeated_to_stateless_servers() {
 }
 
 #[test]
-fn a_lost_harmless_response_is_repeated_to_every_server() {
+fn a_challenge_response_that_parses_as_an_acknowledgement_is_resent_to_any_server() {
     let mut server = peer(server_config());
     let mut client = peer(Config::new([1; 32]));
     let id = client.connect(START, SERVER.into()).expect("a free slot");
@@ -504,10 +504,10 @@ fn a_lost_harmless_response_is_repeated_to_every_server() {
     server.handle_datagram(START, CLIENT.into(), &salt);
     let (_, pepper) = output(&mut server, START).remove(0);
     client.handle_datagram(START, SERVER.into(), &pepper);
-    let [lost] = &packets(&mut client, START)[..] else { panic!("an answer alone") };
-    // Parsed as a header it is an acknowledgement.
+    let [lost] = &packets(&mut client, START)[..] else { panic!("expected only the challenge response") };
+    // Its first byte has the flags of an acknowledgement, so a server that is already connected ignores it.
     assert_eq!(lost[0] & 0x8A, 0x82);
-    client.send(START, id, b"early", Reliable).expect("it counts as open");
+    client.send(START, id, b"early", Reliable).expect("an open connection");
     output(&mut client, START);
 
     let (later, last) = (at(250), at(500));
@@ -526,7 +526,7 @@ fn a_lost_harmless_response_is_repeated_to_every_server() {
 }
 
 #[test]
-fn handshake_messages_are_never_repeated_to_the_original_server() {
+fn handshake_messages_are_never_resent_to_the_original_server() {
     let mut client = peer(Config::new([1; 32]));
     let id = client.connect(START, SERVER.into()).expect("a free slot");
     assert_eq!(output(&mut client, START).len(), 1);
@@ -559,24 +559,24 @@ fn duplicated_handshake_messages_are_ignored() {
         assert_eq!(feed(&mut server, &0x4123_4567_u32.to_be_bytes()), [[0; 0]; 0]);
     }
     assert_eq!(take_events(&mut server), []);
-    assert_eq!(server.connection(id).expect("open").state, ConnectionState::Connected);
+    assert_eq!(server.connection(id).expect("an open connection").state, ConnectionState::Connected);
     assert_eq!(dropped(&server, DropReason::Unexpected), 6);
 }
 
 #[test]
-fn a_repeated_response_to_a_closed_connection_opens_no_new_one() {
+fn a_replayed_challenge_response_does_not_reopen_a_closed_connection() {
     let mut server = peer(server_config());
     let answer = seasoning(&mut server, START, CLIENT.into(), 1);
     server.handle_datagram(START, CLIENT.into(), &answer);
     feed(&mut server, &packet(8, 0, 0, &[]));
     assert_eq!(feed(&mut server, &answer), [[0; 0]; 0]);
     assert_eq!((take_events(&mut server).len(), server.connections().count()), (2, 0));
-    // A client that requests a new challenge is accepted.
+    // The client can reconnect by requesting a new challenge.
     enter(&mut server, START, CLIENT.into(), 0x4000_0001);
 }
 
 #[test]
-fn a_response_is_valid_for_two_epochs_and_its_address() {
+fn a_challenge_response_is_bound_to_its_address_and_expires() {
     let salt = 5_u32;
     let holds = |later: Duration, from: ([u8; 4], u16)| {
         let mut server = peer(server_config());
@@ -611,18 +611,18 @@ fn many_clients_share_a_server_and_a_full_server_sends_end() {
     server.disconnect(START, ids[3]);
     output(&mut server, START);
     take_events(&mut server);
-    // A lingering connection is evicted.
+    // The new client evicts the disconnected connection, which still occupied its slot.
     let ninth = enter(&mut server, START, addresses[8], 9);
     assert!(server.connection(ninth).is_some() && server.connection(ids[3]).is_none());
 }
 
-/// Datagrams to one address are sent consecutively, up to a limit, so that one system call can send them.
+/// One system call can send consecutive datagrams to one address.
 #[test]
-fn connections_send_bursts_of_sixteen_datagrams_in_turn() {
+fn connections_take_turns_sending_bursts_of_sixteen_datagrams() {
     let mut server = peer(server_config());
     let addresses: [SocketAddr; 2] = [([192, 0, 2, 1], 100).into(), ([192, 0, 2, 1], 101).into()];
     for id in addresses.map(|address| enter(&mut server, START, address, 9)) {
-        server.send(START, id, &payload(40 * 504), Unreliable).expect("room");
+        server.send(START, id, &payload(40 * 504), Unreliable).expect("free memory");
     }
     let to: Vec<_> = output(&mut server, START).into_iter().map(|(to, _)| to).collect();
     let runs: Vec<_> = to.chunk_by(|a, b| a == b).map(<[SocketAddr]>::len).collect();
@@ -650,7 +650,7 @@ fn a_cancelled_attempt_sends_nothing() {
     assert_eq!(packets(&mut client, START), [[0; 0]; 0]);
     assert_eq!(take_events(&mut client), [OwnedEvent::Failed(id, ConnectFailure::Cancelled)]);
     assert_eq!(client.connections().count(), 0);
-    let Redial::SamePort(_) = client.config().redial else { panic!("it repeats itself") };
+    let Redial::SamePort(_) = client.config().redial else { panic!("expected a client that retransmits") };
 }
 
 #[test]

@@ -31,7 +31,10 @@ fn ten_thousand_half_open_handshakes_leave_no_state() {
         }
     }
     bytes_out += packets(&mut server, START).concat().len();
-    assert!(bytes_out <= bytes_in && bytes_out > bytes_in / 2, "{bytes_out} of {bytes_in}");
+    assert!(
+        bytes_out <= bytes_in && bytes_out > bytes_in / 2,
+        "{bytes_out} bytes sent for {bytes_in} received"
+    );
     assert_eq!((server.connections().count(), server.poll_timeout()), (0, None));
     assert_eq!(server.blocks_available(), server.blocks());
     assert_eq!(take_events(&mut server), []);
@@ -52,8 +55,7 @@ fn one_address_gets_at_most_three_quarters_of_the_slots() {
     server.handle_datagram(START, crowded(13), &answer);
     assert_eq!(output(&mut server, START), [(crowded(13), vec![0x0C, 0, 0, 0])]);
     assert_eq!(dropped(&server, DropReason::AddressLimit), 1);
-    // Another address of its network gets the last slots of the network, and other networks the last ones of the
-    // server.
+    // The limit of the network leaves two more slots for its other addresses. Two slots remain for other networks.
     enter(&mut server, START, ([198, 51, 100, 2], 1).into(), 9);
     enter(&mut server, START, ([198, 51, 100, 2], 2).into(), 9);
     let neighbour = SocketAddr::from(([198, 51, 100, 3], 1));
@@ -65,7 +67,7 @@ fn one_address_gets_at_most_three_quarters_of_the_slots() {
 }
 
 #[test]
-fn a_guessed_answer_opens_no_connection() {
+fn a_guessed_challenge_response_opens_no_connection() {
     let mut server = peer(server_config());
     let mut random = Random::new(3);
     for number in 0..100_000_u32 {
@@ -85,7 +87,7 @@ fn a_flood_of_end_from_other_addresses_closes_no_connection() {
     }
     assert_eq!(output(&mut server, START), []);
     assert_eq!(dropped(&server, DropReason::UnknownSource), 10_000);
-    assert_eq!(server.connection(id).expect("open").state, ConnectionState::Connected);
+    assert_eq!(server.connection(id).expect("an open connection").state, ConnectionState::Connected);
 }
 
 #[test]
@@ -99,9 +101,9 @@ fn a_flood_of_end_from_a_client_closes_its_connection_once() {
     assert_eq!(dropped(&server, DropReason::Ended), 9_999);
 }
 
-/// Neither the acknowledgement of a connection nor the response to an unknown address is lost.
+/// A connection's acknowledgement and the response to an unknown address both wait for a larger buffer.
 #[test]
-fn a_buffer_that_is_too_short_loses_no_packet() {
+fn a_transmit_buffer_that_is_too_short_loses_no_packet() {
     let (mut server, _) = server_with_client();
     server.handle_datagram(START, CLIENT.into(), &packet(5, 0, 0, b"body"));
     server.handle_datagram(START, unknown_source(1), &packet(0x40, 1, 2, &[]));
@@ -127,7 +129,7 @@ fn packets_from_unknown_addresses_are_dropped_and_counted() {
 }
 
 #[test]
-fn a_pure_client_answers_no_unknown_address() {
+fn a_peer_without_incoming_slots_answers_no_unknown_address() {
     let mut client = peer(client_config());
     for number in 0..1_000_u32 {
         client.handle_datagram(START, unknown_source(number), &number.to_be_bytes());
@@ -136,7 +138,7 @@ fn a_pure_client_answers_no_unknown_address() {
     assert_eq!(dropped(&client, DropReason::UnknownSource), 1_000);
 }
 
-/// Each server mistakes the other's challenge for a first message; the rate limit ends the loop.
+/// Each server mistakes the other's challenge for a client's first message. The rate limit of challenges ends the loop.
 #[test]
 fn two_servers_do_not_answer_each_other_forever() {
     let mut config = server_config();
@@ -154,13 +156,13 @@ fn two_servers_do_not_answer_each_other_forever() {
             break;
         }
         rounds += 1;
-        assert!(rounds < 10, "they go on");
+        assert!(rounds < 10, "the servers still answer each other");
     }
     assert_eq!((rounds, dropped(&a, DropReason::ChallengeLimit)), (5, 1));
 }
 
 #[test]
-fn a_full_queue_replaces_the_oldest_unsent_response() {
+fn responses_that_exceed_the_queue_are_dropped_and_counted() {
     let mut server = peer(server_config());
     (0..1_000).for_each(|number| server.handle_datagram(START, unknown_source(number * 9_973), &[7; 4]));
     let sent = output(&mut server, START).len() as u64;
@@ -171,7 +173,7 @@ fn a_full_queue_replaces_the_oldest_unsent_response() {
 }
 
 #[test]
-fn one_network_cannot_take_all_challenges() {
+fn one_network_cannot_exhaust_the_challenge_limit() {
     let mut server = peer(server_config());
     let answers = |server: &mut Peer<'_>, network: u8| {
         (0..1_000_u16)
@@ -185,8 +187,7 @@ fn one_network_cannot_take_all_challenges() {
     assert_eq!(answers(&mut server, 2), 200);
 }
 
-/// Headers, lengths and bodies of all kinds are sent to an open connection. There is no panic, and all memory is
-/// freed.
+/// Random headers, lengths and bodies sent to an open connection cause no panic, and all memory is freed afterwards.
 #[test]
 fn malformed_datagrams_leak_no_memory() {
     let mut resources = Resources::<4, 64, 128>::new();
@@ -195,7 +196,7 @@ fn malformed_datagrams_leak_no_memory() {
     for round in 0..200_u64 {
         let now = START + Duration::from_secs(40 * round);
         let id = enter(&mut server, now, CLIENT.into(), 1);
-        server.send(now, id, &payload(700), Reliable).expect("room");
+        server.send(now, id, &payload(700), Reliable).expect("free memory");
         for _ in 0..500 {
             let mut bytes = random.bytes(4);
             // END is rare, because it closes the connection.
@@ -231,10 +232,9 @@ fn malformed_datagrams_leak_no_memory() {
     }
 }
 
-/// Forged chunks of incomplete messages with sequences from the whole range. The memory is bounded, and other
-/// connections are unaffected.
+/// The chunks belong to incomplete messages with random sequences. Other connections are unaffected.
 #[test]
-fn forged_sequences_take_at_most_the_share_of_a_connection() {
+fn chunks_with_forged_sequences_take_at_most_half_of_the_memory() {
     let mut resources = Resources::<2, 128, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     enter(&mut server, START, CLIENT.into(), 1);
@@ -249,7 +249,7 @@ fn forged_sequences_take_at_most_the_share_of_a_connection() {
     assert_eq!(take_events(&mut server), [OwnedEvent::Message(other, Reliable, b"I am honest".to_vec())]);
 }
 
-/// With a low limit per connection, many hostile connections leave memory to others.
+/// With a low limit per connection, many hostile connections leave memory for others.
 #[test]
 fn hostile_connections_take_at_most_their_memory_limit() {
     let mut config = server_config();
@@ -274,7 +274,7 @@ fn hostile_connections_take_at_most_their_memory_limit() {
 }
 
 #[test]
-fn a_forged_count_takes_memory_only_for_received_chunks() {
+fn a_forged_chunk_count_takes_memory_only_for_received_chunks() {
     let (mut server, _) = server_with_client();
     let all = server.blocks();
     for sequence in 0..100 {
@@ -284,7 +284,7 @@ fn a_forged_count_takes_memory_only_for_received_chunks() {
 }
 
 #[test]
-fn duplicates_cost_one_acknowledgement_each_and_no_memory() {
+fn duplicates_cost_at_most_one_acknowledgement_each_and_no_memory() {
     let (mut server, _) = server_with_client();
     let hello = packet(5, 0, 0, b"hello");
     let available = server.blocks_available();
@@ -305,12 +305,12 @@ fn duplicates_cost_one_acknowledgement_each_and_no_memory() {
 #[test]
 fn acknowledgements_of_unsent_chunks_are_only_counted() {
     let (mut server, id) = server_with_client();
-    server.send(START, id, &payload(600), Reliable).expect("open");
+    server.send(START, id, &payload(600), Reliable).expect("an open connection");
     for sequence in 0..2_000 {
         feed(&mut server, &packet(2, 7, sequence, &[]));
     }
     assert_eq!(dropped(&server, DropReason::UnknownAcknowledgement), 2_000);
-    assert_eq!(server.connection_stats(id).expect("open").in_flight, 2);
+    assert_eq!(server.connection_stats(id).expect("an open connection").in_flight, 2);
 }
 
 #[test]
@@ -351,8 +351,8 @@ fn forged_datagrams_from_other_addresses_do_not_disturb_a_session() {
     let mut random = Random::new(8);
     for number in 0..500_u32 {
         let now = net.now();
-        net.pair.a.send(now, here, &number.to_be_bytes(), Reliable).expect("room");
-        net.pair.b.send(now, there, &number.to_be_bytes(), Unreliable).expect("room");
+        net.pair.a.send(now, here, &number.to_be_bytes(), Reliable).expect("free memory");
+        net.pair.b.send(now, there, &number.to_be_bytes(), Unreliable).expect("free memory");
         for _ in 0..20 {
             let length = random.below(600) as usize;
             let nonsense = random.bytes(length);

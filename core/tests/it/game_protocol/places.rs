@@ -1,4 +1,4 @@
-//! When the slot of a client is freed for the next one.
+//! The time at which a server frees the slot of a client for another one.
 
 use core::net::SocketAddr;
 
@@ -14,7 +14,7 @@ fn at(millis: u64) -> Instant {
 
 /// The address of the client that leaves.
 const FIRST: ([u8; 4], u16) = ([192, 0, 2, 1], 100);
-/// The address of the client that waits for its slot.
+/// The address of the client that tries to take the slot.
 const NEWCOMER: ([u8; 4], u16) = ([192, 0, 2, 2], 100);
 
 /// Returns a server with a single slot, which the first client occupies.
@@ -39,7 +39,7 @@ fn lets_in(server: &mut Peer<'_>, now: Instant) -> bool {
 }
 
 #[test]
-fn a_slot_is_free_as_soon_as_a_player_has_left() {
+fn a_slot_is_free_once_its_player_disconnects() {
     let (mut server, first) = full_server();
     server.handle_datagram(START, FIRST.into(), &packet(8, 0, 0, &[]));
     assert_eq!(take_events(&mut server), [OwnedEvent::Disconnected(first, DisconnectReason::Remote)]);
@@ -47,7 +47,7 @@ fn a_slot_is_free_as_soon_as_a_player_has_left() {
 }
 
 #[test]
-fn a_slot_is_free_as_soon_as_a_player_was_disconnected() {
+fn a_slot_is_free_once_the_server_disconnects_its_player() {
     let (mut server, first) = full_server();
     server.disconnect(START, first);
     assert_eq!(output(&mut server, START), [(FIRST.into(), vec![0x0C, 0, 0, 0])]);
@@ -58,7 +58,7 @@ fn a_slot_is_free_as_soon_as_a_player_was_disconnected() {
 #[test]
 fn a_disconnected_player_without_acknowledgements_keeps_its_slot_for_a_second() {
     let (mut server, first) = full_server();
-    server.send(START, first, b"game over", Reliability::Reliable).expect("open");
+    server.send(START, first, b"game over", Reliability::Reliable).expect("an open connection");
     server.disconnect(START, first);
     for millis in [0, 500, 999] {
         server.handle_timeout(at(millis));
@@ -72,7 +72,7 @@ fn a_disconnected_player_without_acknowledgements_keeps_its_slot_for_a_second() 
 }
 
 #[test]
-fn a_vanished_client_keeps_its_slot_for_the_timeout_only() {
+fn a_vanished_client_keeps_its_slot_until_the_idle_timeout() {
     let (mut server, first) = full_server();
     server.handle_datagram(at(5_000), FIRST.into(), &packet(4, 0, 0, b"alive"));
     take_events(&mut server);
@@ -84,14 +84,14 @@ fn a_vanished_client_keeps_its_slot_for_the_timeout_only() {
     assert!(lets_in(&mut server, at(20_000)));
 }
 
-/// For example after a crash of a game on a machine that assigns the same port again.
+/// After a crash, a restarted game may get its old port again.
 #[test]
 fn an_address_is_freed_with_its_slot() {
     let (mut server, _) = full_server();
     server.handle_timeout(at(15_000));
     output(&mut server, at(15_000));
     take_events(&mut server);
-    // No header looks like the salts of this crate's clients.
+    // Salts of this crate's clients cannot be mistaken for a packet header.
     let again = enter(&mut server, at(15_000), FIRST.into(), 0x4000_000B);
     assert!(server.connection(again).is_some());
 }

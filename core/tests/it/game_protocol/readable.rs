@@ -1,4 +1,4 @@
-//! Polling the events of single connections of the Game Protocol: a connection that is not read delays no other.
+//! Polling the events of the Game Protocol per connection: a connection that is not read delays no other.
 
 use core::time::Duration;
 
@@ -36,14 +36,14 @@ fn messages(peer: &mut Peer<'_>, id: ConnectionId) -> Vec<Vec<u8>> {
 fn events_of_each_connection_can_be_polled_separately() {
     let mut server = peer(server_config());
     let there = [(CLIENT.into(), 7), (UNKNOWN_SOURCE.into(), 8)].map(|(from, salt)| {
-        // Earlier events are reported too, in this case only that of the handshake.
+        // Also polls the `Connected` event of this connection.
         enter(&mut server, START, from, salt)
     });
     for number in 0..5 {
         for from in [CLIENT, UNKNOWN_SOURCE] {
             server.handle_datagram(START, from.into(), &packet(LAST, 0, number, &[number as u8]));
         }
-        // The first connection is returned but not read; the second one can be read nevertheless.
+        // `poll_readable` returns both connections, and the second can be read although the first is not.
         assert_eq!(readable(&mut server), there);
         assert_eq!(messages(&mut server, there[1]), [[number as u8]]);
     }
@@ -67,7 +67,7 @@ fn a_borrowed_message_is_valid_until_it_is_released() {
     assert_eq!(readable(&mut server), [there]);
     let event = server.poll_event_of(there);
     assert!(matches!(event, Some(Event::Message { delivery: Reliability::Reliable, .. })));
-    // Everything else continues, including the close of the connection, and the borrowed message is unchanged.
+    // The borrowed message stays unchanged while the connection is closed and timers expire.
     server.handle_datagram(START, CLIENT.into(), &packet(END, 0, 0, &[]));
     server.handle_timeout(START + Duration::from_secs(1));
     assert_eq!(server.event_data().to_vec(), long);

@@ -1,4 +1,4 @@
-//! When acknowledgements are sent, and how many, in virtual time.
+//! The delay and the number of acknowledgements, in virtual time.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::raknet::{Net, OwnedEvent, client_config, peer, server_config
 const ROUND_TRIP: Duration = Duration::from_millis(50);
 /// The MTU of the npm package over WebTransport.
 const MTU: u16 = 1_052;
-/// A length that needs two parts.
+/// The length of a message that is split into two parts.
 const TWO_PARTS: usize = 1_200;
 const NINE_PARTS: usize = 8_500;
 
@@ -27,8 +27,7 @@ fn connected(conditions: Conditions) -> (Net, ConnectionId) {
     (net, id)
 }
 
-/// With one acknowledgement per message, the return path would carry as many datagrams as a browser sends at a loss
-/// of 5 %.
+/// One acknowledgement per message would cost too many datagrams on the return path, so a receiver batches them.
 #[test]
 fn messages_of_two_parts_are_acknowledged_together() {
     let path = Conditions::bottlenecked(ROUND_TRIP, 20_000_000, ROUND_TRIP);
@@ -44,7 +43,12 @@ fn messages_of_two_parts_are_acknowledged_together() {
     }
     let (forth, back) = (net.pair.forth().take_stats(), net.pair.back().take_stats());
     assert!(forth.forwarded > 5_000, "{forth:?}");
-    assert!(back.forwarded <= forth.forwarded / 6, "{} for {} datagrams", back.forwarded, forth.forwarded);
+    assert!(
+        back.forwarded <= forth.forwarded / 6,
+        "{} acknowledgements for {} datagrams",
+        back.forwarded,
+        forth.forwarded
+    );
 }
 
 /// Returns the time from sending a message to its receipt, on an idle path without a bottleneck.
@@ -52,15 +56,15 @@ fn time_to_receipt(length: usize) -> Duration {
     let (mut net, id) = connected(Conditions { latency: ROUND_TRIP / 2, ..Conditions::default() });
     let start = net.now();
     let with_receipt = Delivery::new(Reliability::ReliableWithReceipt);
-    let sent = net.pair.a.send(start, id, &vec![0x86; length], with_receipt).expect("there is room");
-    let receipt = sent.expect("it was requested");
+    let sent = net.pair.a.send(start, id, &vec![0x86; length], with_receipt).expect("free memory");
+    let receipt = sent.expect("a receipt was requested");
     let is_acknowledged =
         |net: &mut Net| net.client.contains(&OwnedEvent::Receipt(receipt, Outcome::Acknowledged));
     assert!(net.run_until(Duration::from_secs(1), is_acknowledged));
     net.now().saturating_since(start)
 }
 
-/// For a long message most parts are acknowledged before the last one is received; for a short one none is.
+/// The last part of a long message is acknowledged immediately. A short message waits for the acknowledgement delay.
 #[test]
 fn a_complete_long_message_is_acknowledged_at_once() {
     assert_eq!(time_to_receipt(NINE_PARTS), ROUND_TRIP);

@@ -61,7 +61,7 @@ fn written(message: &Offline<'_>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// Passes request 1 and request 2 without a cookie from an address; the first response is discarded.
+/// Delivers request 1 and then request 2 without a cookie from an address; discards reply 1.
 fn request_2(server: &mut Peer<'_>, now: Instant, from: SocketAddr, guid: u64) {
     server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
     assert_eq!(answers(server, now).pop().map(|(to, reply)| (to, reply.len())), Some((from, 28)));
@@ -89,7 +89,11 @@ fn passwords_must_match_in_length_and_content() {
         let expected = if admitted { None } else { Some(ConnectFailure::InvalidPassword) };
         assert_eq!(failure, expected);
         net.run_for(Duration::from_secs(1));
-        assert_eq!(net.pair.b.connections().count(), usize::from(admitted), "a refused client keeps no slot");
+        assert_eq!(
+            net.pair.b.connections().count(),
+            usize::from(admitted),
+            "a refused client must not keep a slot"
+        );
         assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
     }
 }
@@ -149,7 +153,7 @@ fn a_timeout_can_be_set_for_one_connection() {
     assert_eq!(
         net.pair.a.set_timeout(client, Duration::from_secs(2)),
         Err(SetError::NoConnection),
-        "it is gone"
+        "the connection must be closed"
     );
 }
 
@@ -158,8 +162,8 @@ fn banned_addresses_are_refused_until_the_ban_expires() {
     let mut net = net(server_config());
     let until = net.now() + Duration::from_secs(30);
     let pattern = "192.0.2.*".parse().expect("a pattern");
-    let bans = net.pair.b.bans_mut().expect("the allocator gives one");
-    bans.add(pattern, Some(until)).expect("room");
+    let bans = net.pair.b.bans_mut().expect("a ban list");
+    bans.add(pattern, Some(until)).expect("a free entry");
     let refused = Some(ConnectFailure::Refused(Refusal::Banned));
     assert_eq!(attempt(&mut net, &ConnectOptions::default()), refused);
     net.run_for(Duration::from_secs(31));
@@ -172,8 +176,8 @@ fn a_ban_list_can_be_borrowed() {
     let mut resources = Resources::<1, 4, 32>::new();
     let mut server = Peer::new(&mut resources, server_config());
     server.set_ban_list(&mut bans);
-    let list = server.bans_mut().expect("it was set");
-    list.add("203.0.113.0/24".parse().expect("a pattern"), None).expect("room");
+    let list = server.bans_mut().expect("the borrowed ban list");
+    list.add("203.0.113.0/24".parse().expect("a pattern"), None).expect("a free entry");
     let from: SocketAddr = "203.0.113.5:7".parse().expect("a literal address");
     server.handle_datagram(Instant::ZERO, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
     let answers = answers(&mut server, Instant::ZERO);
@@ -187,7 +191,7 @@ fn an_address_must_wait_between_two_connections() {
     config.connection_interval = Some(Duration::from_millis(100));
     let mut net = net(config);
     net.connect();
-    // Another peer at the same address.
+    // Another peer at the same IP address.
     let mut other = client_config();
     other.guid.0 += 1;
     net.pair.a = peer(other);
@@ -198,7 +202,7 @@ fn an_address_must_wait_between_two_connections() {
     assert_eq!(attempt(&mut net, &ConnectOptions::default()), None);
 }
 
-/// Attack A11 without cookies: one network gets a few half-open connections, and others can still connect.
+/// Attack A11 without cookies: one network gets a few half-open connections, and other networks can still connect.
 #[test]
 fn one_network_cannot_take_all_half_open_slots() {
     let mut config = server_config();
@@ -216,7 +220,7 @@ fn one_network_cannot_take_all_half_open_slots() {
     assert_eq!(server.stats().dropped(DropReason::HalfOpenLimit), 47);
 }
 
-/// Attack A11: when the table is full, the oldest half-open connection is evicted.
+/// Attack A11: a new client evicts the oldest half-open connection of a full server.
 #[test]
 fn the_oldest_half_open_connection_is_evicted() {
     let mut config = server_config();
@@ -232,7 +236,7 @@ fn the_oldest_half_open_connection_is_evicted() {
     }
     let now = Instant::from_micros(9_000);
     request_2(&mut server, now, address(9), 9);
-    assert!(answers(&mut server, now).is_empty(), "no answer yet: the client repeats its request");
+    assert!(answers(&mut server, now).is_empty(), "the request that evicts a client must get no reply");
     request_2(&mut server, now, address(9), 9);
     assert_eq!(answers(&mut server, now).len(), 1);
     assert!(server.connection_at(address(0)).is_none());
@@ -242,7 +246,7 @@ fn the_oldest_half_open_connection_is_evicted() {
     assert!(server.connection_of(Guid(0)).is_none());
 }
 
-/// Attack A5: pongs are limited in length and in number.
+/// Attack A5: the limits apply per network and to the whole server.
 #[test]
 fn pongs_are_rate_limited() {
     let mut config = server_config();
@@ -263,7 +267,7 @@ fn pongs_are_rate_limited() {
 }
 
 #[test]
-fn a_full_server_answers_pings_but_not_those_for_open_connections() {
+fn a_full_server_answers_only_pings_that_do_not_require_a_free_slot() {
     let mut config = server_config();
     config.max_incoming = 1;
     let mut net = net(config);
@@ -333,9 +337,9 @@ fn a_client_built_with_libcat_security_connects_only_without_cookies() {
     }
 }
 
-/// A client without cookie support is refused under load, and accepted one handshake timeout later.
+/// A client without cookie support cannot connect under load. It can connect one handshake timeout later.
 #[test]
-fn a_client_without_cookie_support_connects_after_the_load() {
+fn a_client_without_cookie_support_connects_when_the_load_ends() {
     let mut config = server_config();
     config.cookies = CookiePolicy::UnderLoad { unvalidated: 2 };
     let mut server = peer(config);
@@ -346,18 +350,26 @@ fn a_client_without_cookie_support_connects_after_the_load() {
         assert_eq!(answers(&mut server, now).len(), 1);
     }
     server.handle_datagram(now, from(2), &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
-    assert_eq!(answers(&mut server, now).pop().map(|(_, reply)| reply.len()), Some(32), "a cookie");
-    // Accepted clients that retransmit a request need no cookie.
+    assert_eq!(
+        answers(&mut server, now).pop().map(|(_, reply)| reply.len()),
+        Some(32),
+        "reply 1 must contain a cookie"
+    );
+    // A client that was accepted may retransmit request 2 without a cookie.
     let security = ClientSecurity::None;
     let request =
         |guid| written(&Offline::Request2 { security, server: from(0), mtu: 576, guid: Guid(guid) });
     server.handle_datagram(now, from(1), &request(1));
     assert_eq!(answers(&mut server, now).pop().map(|(_, reply)| reply[0]), Some(0x08));
-    // Connected clients with an unvalidated address count until they disconnect.
+    // The first two clients have not validated their addresses and still count towards the limit.
     let later = now + Duration::from_secs(5);
     server.handle_timeout(later);
     server.handle_datagram(later, from(3), &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
-    assert_eq!(answers(&mut server, later).pop().map(|(_, reply)| reply.len()), Some(32), "a cookie");
+    assert_eq!(
+        answers(&mut server, later).pop().map(|(_, reply)| reply.len()),
+        Some(32),
+        "reply 1 must contain a cookie"
+    );
     let over = now + Duration::from_secs(10);
     server.handle_timeout(over);
     request_2(&mut server, over, from(3), 3);
@@ -365,7 +377,7 @@ fn a_client_without_cookie_support_connects_after_the_load() {
     assert_eq!(server.connections().count(), 1);
 }
 
-/// Returns the cookie that a server under load with the same secret sends to an address.
+/// Returns the cookie for an address from another server with the same secret, which always requires cookies.
 fn cookie_of_busy_server(from: SocketAddr, now: Instant) -> u32 {
     let mut server = peer(server_config());
     server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
@@ -383,8 +395,8 @@ fn server_of(max_incoming: u16, unvalidated: u16) -> Peer<'static> {
     peer(config)
 }
 
-/// A full server evicts half-open connections for new clients, but the address of a client without a cookie may be
-/// forged.
+/// The address of a client without a cookie may be forged, so it must not evict a half-open connection with a validated
+/// address.
 #[test]
 fn a_client_without_a_cookie_evicts_no_client_with_one() {
     let now = Instant::from_micros(1_000_000);
@@ -397,20 +409,24 @@ fn a_client_without_a_cookie_evicts_no_client_with_one() {
     for number in 1..20 {
         request_2(&mut server, now, from(number), number.into());
         let replies = answers(&mut server, now);
-        assert!(server.connection_at(from(0)).is_some(), "it was evicted by request {number}");
-        assert_eq!(replies.first().map(|(_, reply)| reply[0]), Some(0x14), "the server is full");
+        assert!(server.connection_at(from(0)).is_some(), "client {number} evicted the client with a cookie");
+        assert_eq!(
+            replies.first().map(|(_, reply)| reply[0]),
+            Some(0x14),
+            "the server must refuse the client as full"
+        );
     }
-    // A client with a cookie may evict it.
+    // A new client with a cookie evicts the half-open connection.
     let security = ClientSecurity::Cookie(cookie_of_busy_server(from(20), now));
     let request = Offline::Request2 { security, server: from(20), mtu: 576, guid: Guid(20) };
     server.handle_datagram(now, from(20), &written(&request));
-    assert_eq!(answers(&mut server, now).len(), 0, "it asks again");
+    assert_eq!(answers(&mut server, now).len(), 0, "the request that evicts a client must get no reply");
     assert_eq!(server.stats().dropped(DropReason::HalfOpenLimit), 1);
     server.handle_datagram(now, from(20), &written(&request));
     assert!(server.connection_at(from(20)).is_some());
 }
 
-/// A slot taken by eviction counts towards the limit of unvalidated clients like a free one.
+/// A client that gets its slot by eviction counts towards the limit of unvalidated clients.
 #[test]
 fn evictions_for_clients_without_a_cookie_are_rate_limited() {
     let now = Instant::from_micros(1_000_000);

@@ -1,4 +1,5 @@
-//! The attack catalogue, except for the rows in `hostile.rs` and `admission.rs`; docs/attacks.md lists all.
+//! The attacks of docs/attacks.md, except those that `hostile.rs` and `admission.rs` test. The prefix of a test name
+//! is the number of the attack.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -20,7 +21,7 @@ use crate::support::forged::{
 };
 use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
-/// A datagram and message number above those of the handshake.
+/// A number that is greater than all datagram and message numbers of the handshake.
 const NEXT: u32 = 20;
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
@@ -40,11 +41,11 @@ fn forge(net: &mut Net, datagram: &[u8]) {
 /// Returns true if a message from the client still reaches the server.
 fn works(net: &mut Net, client: ConnectionId) -> bool {
     net.server.clear();
-    net.pair.a.send(net.pair.now, client, b"\x86works", Delivery::RELIABLE_ORDERED).expect("room");
+    net.pair.a.send(net.pair.now, client, b"\x86works", Delivery::RELIABLE_ORDERED).expect("free memory");
     net.run_until(Duration::from_secs(5), |net| messages(&net.server).contains(&&b"\x86works"[..]))
 }
 
-/// A datagram of records that repeatedly name everything in flight costs exactly 8,192 lookups.
+/// A datagram of records that repeatedly cover everything in flight costs at most 8,192 lookups.
 #[test]
 fn a02_the_work_for_acknowledgement_records_is_bounded() {
     let latency = Duration::from_millis(50);
@@ -55,20 +56,23 @@ fn a02_the_work_for_acknowledgement_records_is_bounded() {
     }
     // Datagrams in flight stay tracked until they are resent, so every record looks them up.
     let wide = |net: &mut Net| {
-        let stats = net.pair.a.connection_stats(client).expect("it is open");
+        let stats = net.pair.a.connection_stats(client).expect("an open connection");
         stats.in_flight > 60 * 1_300
     };
-    assert!(net.run_until(Duration::from_secs(10), wide), "the window never grew that large");
-    let stats = net.pair.a.connection_stats(client).expect("it is open");
+    assert!(
+        net.run_until(Duration::from_secs(10), wide),
+        "the congestion window stayed too small for the test"
+    );
+    let stats = net.pair.a.connection_stats(client).expect("an open connection");
     let (now, from) = (net.now(), net.pair.b_address);
     net.pair.a.handle_datagram(now, from, &missing(0, 0xFF_FFFE, 200));
     assert!(net.pair.a.stats().dropped(DropReason::TooManyRecords) > 0);
-    let after = net.pair.a.connection_stats(client).expect("it is open");
+    let after = net.pair.a.connection_stats(client).expect("an open connection");
     assert!(after.datagrams_lost - stats.datagrams_lost <= u64::from(stats.in_flight) / 1_300 + 1);
     assert!(works(&mut net, client));
 }
 
-/// Negative acknowledgements every millisecond cause a resend only once per nine tenths of a round trip.
+/// Negative acknowledgements every millisecond cause at most one resend per nine tenths of a round trip.
 ///
 /// Resends never exceed the congestion window.
 #[test]
@@ -76,9 +80,9 @@ fn a03_negative_acknowledgements_cost_few_resends() {
     let (mut net, client, _) = open(Conditions { latency: ROUND_TRIP / 2, ..Conditions::default() });
     // From here on the server receives nothing, so only the forged negative acknowledgements arrive.
     net.pair.set_conditions(Conditions { loss: 1.0, latency: ROUND_TRIP / 2, ..Conditions::default() });
-    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("room");
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("free memory");
     net.pair.transmit();
-    let before = net.pair.a.connection_stats(client).expect("it is open");
+    let before = net.pair.a.connection_stats(client).expect("an open connection");
     let (start, from) = (net.now(), net.pair.b_address);
     for milli in 1..=1_000 {
         let now = start + Duration::from_millis(milli);
@@ -86,16 +90,16 @@ fn a03_negative_acknowledgements_cost_few_resends() {
         net.pair.a.handle_datagram(now, from, &missing(0, 5_000, 100));
         net.pair.a.handle_timeout(now);
         net.pair.transmit();
-        let stats = net.pair.a.connection_stats(client).expect("it is open");
+        let stats = net.pair.a.connection_stats(client).expect("an open connection");
         assert!(stats.in_flight <= stats.congestion_window + 1_492);
     }
-    let after = net.pair.a.connection_stats(client).expect("it is open");
+    let after = net.pair.a.connection_stats(client).expect("an open connection");
     let resends = after.datagrams_sent - before.datagrams_sent;
-    assert!((5..=12).contains(&resends), "{resends} datagrams in ten round trips");
+    assert!((5..=12).contains(&resends), "{resends} resends in ten round trips");
 }
 
-/// Data of any length and kind from an unknown address causes a response of at most the same length, and nothing
-/// later.
+/// A request from an unknown address, truncated to any length, causes a response of at most that length, and no
+/// datagram later.
 #[test]
 fn a04_no_answer_is_longer_than_its_request() {
     for cookies in [CookiePolicy::Required, CookiePolicy::UnderLoad { unvalidated: 0 }] {
@@ -117,12 +121,12 @@ fn check_answers_are_not_longer(cookies: CookiePolicy) {
             now = now + Duration::from_millis(1);
             server.handle_datagram(now, UNKNOWN_SOURCE.into(), &request[..length]);
             let bytes = bytes_out(&mut server, now);
-            assert!(bytes <= length, "{bytes} bytes for {length}");
+            assert!(bytes <= length, "{bytes} bytes sent for {length} received");
         }
     }
     let later = now + Duration::from_secs(100);
     server.handle_timeout(later);
-    assert_eq!(bytes_out(&mut server, later), 0, "nothing unsolicited");
+    assert_eq!(bytes_out(&mut server, later), 0, "the server must send nothing unsolicited");
 }
 
 #[test]
@@ -135,10 +139,9 @@ fn a05_pongs_can_be_disabled() {
     assert_eq!(bytes_out(&mut server, Instant::ZERO), 0);
 }
 
-/// Without cookies, reply 2 is longer than request 2. The difference is taken from the bytes that the same source has
-/// sent before, so no group of addresses ever receives more bytes than it sent.
+/// Reply 2 is longer than request 2. The server sends it only if earlier bytes from that address cover the difference.
 #[test]
-fn a04_without_cookies_request_1_covers_reply_2() {
+fn a04_without_cookies_an_address_receives_no_more_bytes_than_it_sent() {
     let addresses = ["203.0.113.9:4000", "[2001:db8::1]:4000"].map(|text| text.parse().expect("an address"));
     let policies = [CookiePolicy::Off, CookiePolicy::UnderLoad { unvalidated: 8 }];
     for (from, cookies) in addresses.into_iter().flat_map(|from| policies.map(|cookies| (from, cookies))) {
@@ -153,16 +156,16 @@ fn a04_without_cookies_request_1_covers_reply_2() {
             server.handle_datagram(Instant::ZERO, from, request);
             let answer = bytes_out(server, Instant::ZERO);
             (bytes_in, bytes) = (bytes_in + request.len(), bytes + answer);
-            assert!(bytes <= bytes_in, "{bytes} bytes for {bytes_in}");
+            assert!(bytes <= bytes_in, "{bytes} bytes sent for {bytes_in} received");
             answer
         };
-        assert_eq!(take(&mut server, &request_2), 0, "nothing was paid");
+        assert_eq!(take(&mut server, &request_2), 0, "reply 2 needs credit from request 1");
         assert_eq!(take(&mut server, &request_1[..32]), 28);
         let answers: Vec<_> = (0..10).map(|_| take(&mut server, &request_2)).collect();
         let (reply_2, paid) = if from.is_ipv4() { (35, 4) } else { (57, 0) };
         assert_eq!(answers.iter().filter(|answer| **answer == reply_2).count(), paid);
         assert_eq!(take(&mut server, &request_1), 28);
-        assert_eq!(take(&mut server, &request_2), reply_2, "a genuine handshake works");
+        assert_eq!(take(&mut server, &request_2), reply_2, "a genuine client must get reply 2");
         assert_eq!(server.connections().count(), 1);
         assert_eq!(server.stats().dropped(DropReason::WouldAmplify), 11 - paid as u64);
     }
@@ -173,11 +176,15 @@ fn a04_without_cookies_request_1_covers_reply_2() {
 /// The amplification is known and below three times the forged bytes.
 #[test]
 fn a04_without_cookies_forged_handshakes_have_the_documented_cost() {
-    assert_eq!(cost_of_forged_handshakes(CookiePolicy::Off, 1), (94, 180), "as in docs/attacks.md");
+    assert_eq!(
+        cost_of_forged_handshakes(CookiePolicy::Off, 1),
+        (94, 180),
+        "update docs/attacks.md with these bytes"
+    );
 }
 
-/// Under load a server sends no such datagrams: of a hundred simultaneous forged handshakes two continue, and the
-/// others get a cookie.
+/// Of a hundred simultaneous forged handshakes, a server under load continues two and answers the others with a
+/// cookie.
 #[test]
 fn a04_under_load_forged_handshakes_have_the_documented_cost() {
     let under_load = CookiePolicy::UnderLoad { unvalidated: 2 };
@@ -186,7 +193,7 @@ fn a04_under_load_forged_handshakes_have_the_documented_cost() {
     assert_eq!(cost_of_forged_handshakes(CookiePolicy::default(), 100), (9_400, 2 * 180 + 98 * 32));
 }
 
-/// Returns the first three datagrams of a client's handshake, forged without any received data.
+/// Returns the first three datagrams of a client's handshake, forged without data from the server.
 fn forged_handshake(guid: u64) -> [Vec<u8>; 3] {
     let control = Control::Request { guid: Guid(guid), time: 0, proof: None, password: b"" };
     let mut request_1 = written(&Offline::Request1 { protocol: 6, mtu: 576 });
@@ -217,7 +224,7 @@ fn cost_of_forged_handshakes(cookies: CookiePolicy, count: u8) -> (usize, usize)
         server.handle_timeout(due);
         bytes += bytes_out(&mut server, due);
     }
-    assert_eq!(server.connections().count(), 0, "they were abandoned");
+    assert_eq!(server.connections().count(), 0, "the forged connections must expire");
     (bytes_in, bytes)
 }
 
@@ -241,9 +248,9 @@ fn opened(peer: &mut Peer<'_>) -> usize {
     count
 }
 
-/// During a flood of complete forged handshakes, thirty per second, players can connect at any time.
+/// During a flood of complete forged handshakes, 34 per second, a player can always connect.
 ///
-/// The forged clients only get the slots for unvalidated ones.
+/// The forged clients get only the slots for unvalidated clients.
 #[test]
 fn a04_players_can_connect_during_a_flood() {
     players_come_in_beside_a_flood(CookiePolicy::UnderLoad { unvalidated: 2 }, 2);
@@ -272,7 +279,7 @@ fn players_come_in_beside_a_flood(cookies: CookiePolicy, unvalidated: usize) {
         for step in 0..100 {
             now = now + Duration::from_millis(10);
             if step % 3 == 0 {
-                let number = u64::try_from(second * 100 + step).expect("few steps");
+                let number = u64::try_from(second * 100 + step).expect("a number that fits 64 bits");
                 let [.., high, low] = number.to_be_bytes();
                 let forged = forged_handshake(number + 1_000);
                 for datagram in forged.iter().chain([&last]) {
@@ -287,14 +294,14 @@ fn players_come_in_beside_a_flood(cookies: CookiePolicy, unvalidated: usize) {
                 player.disconnect(now, id);
             }
         }
-        assert_eq!(here, 1, "a player connects within half a second");
+        assert_eq!(here, 1, "a player must connect within half a second");
     }
     let most = unvalidated * (1 + SECONDS / 10);
     assert!((SECONDS + unvalidated..=SECONDS + most).contains(&at_server), "{at_server} connections opened");
-    assert!(bytes <= bytes_in, "{bytes} bytes for {bytes_in}");
+    assert!(bytes <= bytes_in, "{bytes} bytes sent for {bytes_in} received");
 }
 
-/// A pong has the length of its ping plus the advertisement. A ping shorter than an empty pong gets no response.
+/// A pong has the length of its ping plus the advertisement. A truncated ping gets no response.
 #[test]
 fn a05_a_pong_exceeds_its_ping_only_by_the_advertisement() {
     let mut config = server_config();
@@ -312,17 +319,18 @@ fn a05_a_pong_exceeds_its_ping_only_by_the_advertisement() {
             assert_eq!(
                 bytes_out(&mut server, now),
                 expected,
-                "{length} bytes, {advertised} of advertisement"
+                "a ping of {length} bytes, an advertisement of {advertised}"
             );
         }
     }
 }
 
-/// The amplification of a flood of forged pings with the largest advertisement and default limits.
+/// The server has the longest advertisement and the default limits.
 #[test]
 fn a05_a_flood_of_pings_has_the_documented_amplification() {
     const SECONDS: usize = 10;
-    // Networks share 32 groups of 20 pongs per second each, which is less than the total limit of 1,000.
+    // 200 networks share 32 rate limiters of 20 pongs per second, so they get 640 per second. The limit of the whole
+    // server is 1,000.
     let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
     for (networks, a_second) in [(1, 20 * 432), (200, 640 * 432)] {
         let mut server = peer(server_config());
@@ -331,15 +339,18 @@ fn a05_a_flood_of_pings_has_the_documented_amplification() {
         for milli in 0..1_000 * SECONDS {
             let now = Instant::from_micros(milli as u64 * 1_000);
             for number in 0..4 {
-                let network = u8::try_from((milli * 4 + number) % networks).expect("few networks");
+                let network = u8::try_from((milli * 4 + number) % networks).expect("at most 256 networks");
                 server.handle_datagram(now, SocketAddr::from(([203, 0, network, 1], 9)), &ping);
             }
             bytes += bytes_out(&mut server, now);
         }
         // A burst of one second is allowed, plus half a second in advance.
         let most = a_second * (2 * SECONDS + 3) / 2;
-        assert!(bytes <= most, "{bytes} bytes in {SECONDS} s for {networks} networks");
-        assert!(bytes > most / 2, "a limit that is never reached shows nothing: {bytes} of {most}");
+        assert!(
+            bytes <= most,
+            "{bytes} bytes sent in {SECONDS} s to {networks} networks, at most {most} allowed"
+        );
+        assert!(bytes > most / 2, "the flood used only {bytes} bytes of the limit {most}");
     }
 }
 
@@ -353,7 +364,7 @@ pub(super) fn cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u
     }
 }
 
-/// A cookie is valid for its own address for at most ten seconds, and every bit of it counts.
+/// A cookie is valid only for its address and for less than ten seconds, and every bit of it is checked.
 #[test]
 fn a06_a_cookie_is_bound_to_its_address_and_time() {
     let mut server = peer(server_config());
@@ -372,19 +383,18 @@ fn a06_a_cookie_is_bound_to_its_address_and_time() {
         server.handle_datagram(now, address, &request_2(ClientSecurity::Cookie(given ^ 1 << bit), 5));
     }
     assert_eq!((server.connections().count(), server.stats().dropped(DropReason::BadCookie)), (0, 35));
-    // A server with the same key accepts it until it expires.
+    // Another server with the same secret accepts the cookie until it expires.
     for (after, expected) in [(0, 1), (10, 0)] {
         let mut other = peer(server_config());
         let then = now + Duration::from_secs(after);
         other.handle_datagram(then, address, &request_2(ClientSecurity::Cookie(given), 5));
-        assert_eq!(other.connections().count(), expected, "{after} s later");
+        assert_eq!(other.connections().count(), expected, "a cookie after {after} s");
     }
     server.handle_datagram(now, address, &request_2(ClientSecurity::Cookie(given), 5));
-    assert_eq!(server.connections().count(), 1, "at its own address and in time it is valid");
+    assert_eq!(server.connections().count(), 1, "the cookie must be valid for its own address");
 }
 
-/// Forged malformed data from the address of a player has no penalty: its connection continues, and a new one may be
-/// opened.
+/// Forged malformed data from a player's address does not close the player's connection or block a new one.
 #[test]
 fn a08_forged_data_neither_disconnects_a_player_nor_prevents_a_reconnect() {
     let (mut net, client, _) = open(Conditions::default());
@@ -402,7 +412,7 @@ fn a08_forged_data_neither_disconnects_a_player_nor_prevents_a_reconnect() {
     net.connect();
 }
 
-/// The ban list has a fixed capacity, returns an error when it is full, and no received data adds to it.
+/// A full ban list returns an error, and no received data adds an entry.
 #[test]
 fn a09_the_ban_list_has_a_fixed_size() {
     let mut bans = BanList::new();
@@ -411,17 +421,17 @@ fn a09_the_ban_list_has_a_fixed_size() {
         format!("{a}.{b}.{c}.{d}").parse().expect("an address")
     });
     let added = addresses.take_while(|pattern| bans.add(*pattern, None).is_ok()).count();
-    assert!((1..100_000).contains(&added), "{added} were taken");
+    assert!((1..100_000).contains(&added), "the list accepted {added} entries");
     let mut server = peer(server_config());
     for number in 0..10_000_u32 {
         let from = SocketAddr::from((number.to_be_bytes(), 9));
         server.handle_datagram(Instant::ZERO, from, &[5; 60]);
     }
-    let known = server.bans_mut().expect("the allocator gives one");
+    let known = server.bans_mut().expect("a ban list");
     assert!(!known.is_banned([0, 0, 0, 1].into(), Instant::ZERO));
 }
 
-/// Returns pseudorandom bytes (the generator of Knuth's MMIX).
+/// Returns pseudorandom bytes from the linear congruential generator of Knuth's MMIX.
 fn nonsense(seed: &mut u64, length: usize) -> Vec<u8> {
     let mut next = || {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -449,7 +459,7 @@ fn a10_malformed_datagrams_are_counted_without_events() {
         let bytes = nonsense(&mut seed, number % 60);
         server.handle_datagram(Instant::ZERO, UNKNOWN_SOURCE.into(), &bytes);
         let message = offline[number % offline.len()];
-        // Any number of bytes after the id and the magic are changed or missing.
+        // A random number of bytes after the id and the magic are replaced or missing.
         let kept = 17 + usize::from(nonsense(&mut seed, 1)[0]) % (message.len() - 16);
         let rest = nonsense(&mut seed, (message.len() - kept) * (number / offline.len() % 2));
         let bytes = [&message[..kept], &rest].concat();
@@ -471,10 +481,10 @@ fn a10_malformed_datagrams_are_counted_without_events() {
     assert_eq!(stats.drops().map(|(_, count)| count).sum::<u64>(), 1_000_000);
 }
 
-/// A datagram number far ahead is dropped without any effect: no negative acknowledgement, no memory, and genuine
-/// numbers continue.
+/// A datagram with a number far ahead is dropped. It causes no negative acknowledgement and takes no memory, and the
+/// connection continues.
 #[test]
-fn a14_a_number_far_ahead_has_no_effect() {
+fn a14_a_datagram_number_far_ahead_has_no_effect() {
     let (mut net, client, _) = open(Conditions::default());
     net.pair.transmit();
     let before = net.pair.b.blocks_available();
@@ -492,7 +502,7 @@ fn a14_a_number_far_ahead_has_no_effect() {
     assert!(net.pair.b.connections().next().is_some() && net.pair.a.connection(client).is_some());
 }
 
-/// A disconnection notification from an unknown address, or with implausible numbers, closes no connection.
+/// A disconnection notification from an unknown address, or with numbers outside the window, closes no connection.
 #[test]
 fn a15_a_blind_disconnection_notification_closes_no_connection() {
     let (mut net, client, _) = open(Conditions::default());
@@ -516,7 +526,7 @@ fn a16_mtus_are_clamped_in_both_directions() {
         let security = ClientSecurity::Cookie(cookie(&mut server, now, address));
         let request = Offline::Request2 { security, server: address, mtu: named, guid: Guid(5) };
         server.handle_datagram(now, address, &written(&request));
-        let id = server.connection_at(address).expect("it is accepted");
+        let id = server.connection_at(address).expect("an accepted connection");
         assert_eq!(server.connection_stats(id).map(|info| info.mtu), Some(used), "{named}");
 
         let mut client = peer(client_config());
@@ -530,7 +540,7 @@ fn a16_mtus_are_clamped_in_both_directions() {
 
 /// At a malformed capsule the rest of the datagram is dropped; the capsules before it are processed.
 #[test]
-fn a17_a_malformed_capsule_ends_only_its_datagram() {
+fn a17_a_malformed_capsule_drops_only_the_rest_of_its_datagram() {
     let (mut net, client, _) = open(Conditions::default());
     let good = |text: &[u8]| data(0, capsule(Reliability::Unreliable, 0, 0), text)[4..].to_vec();
     let bad: [&[u8]; 4] = [
@@ -545,8 +555,13 @@ fn a17_a_malformed_capsule_ends_only_its_datagram() {
     }
     net.poll();
     assert_eq!(messages(&net.server), [b"\x86before"; 4]);
-    assert_eq!(net.pair.b.stats().dropped(DropReason::BadDatagram), 3, "a length of zero is padding");
-    // Receipt reliabilities do not exist on the wire: such messages are delivered with the reliability received.
+    assert_eq!(
+        net.pair.b.stats().dropped(DropReason::BadDatagram),
+        3,
+        "a capsule of length zero counts as padding"
+    );
+    // The reliabilities with receipts do not exist on the wire, and messages with them are delivered like those
+    // without.
     for (number, flags) in (NEXT + 4..).zip([0xA0, 0xC0]) {
         let header = written(&DatagramHeader::Data { hints: 0, number: U24::new(number) });
         forge(&mut net, &[&header[..], &[flags, 0, 16, 0x86, 7]].concat());
@@ -572,13 +587,16 @@ fn a18_an_endless_message_leaves_memory_to_others() {
             ..capsule(Reliability::Reliable, NEXT + part, 0)
         };
         forge(&mut net, &data(NEXT + part, header, &[0x86; 1_300]));
-        assert!(net.pair.b.blocks_available() >= total / 2 - 20, "more than its share");
+        assert!(
+            net.pair.b.blocks_available() >= total / 2 - 20,
+            "the message took more than half of the memory"
+        );
     }
     assert_eq!(
         net.pair.a.send(net.pair.now, client, &vec![0x86; 10_000_000], Delivery::RELIABLE),
         Err(SendError::NeverFits)
     );
-    // Another client connects and is served.
+    // Another client can connect and send a message.
     let mut config = client_config();
     config.guid.0 += 1;
     let mut other = Net::with(peer(config), net.pair.b, Conditions::default(), 2);

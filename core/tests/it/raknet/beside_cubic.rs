@@ -1,4 +1,4 @@
-//! A RakNet flow that competes with a TCP-like CUBIC flow on simulated paths, in virtual time.
+//! A RakNet flow that competes with a CUBIC flow (RFC 9438) on simulated paths, in virtual time.
 //!
 //! This command prints the table in docs/congestion.md: `cargo test -p rakwire --test it cubic_flow -- --nocapture
 //! --test-threads 1`
@@ -73,7 +73,7 @@ impl Race {
         };
         net.join(End::RakNet(peer(1, 0).into()), End::RakNet(peer(2, 1).into()));
         let start = net.now;
-        // A machine only reaches the other one of its pair, at this address.
+        // Each machine of a pair reaches only the other one, at this address.
         let [from, to] = [1, 2].map(|host| SocketAddr::from(([192, 0, 2, host], 2)));
         let sender = CubicSender::new(to, start + cubic_starts);
         net.join(End::Cubic(sender), End::Cubic(CubicReceiver::new(from)));
@@ -107,7 +107,7 @@ impl Race {
     fn until(&mut self, time: Duration) {
         while self.net.now.saturating_since(self.start) < time {
             self.drive();
-            assert!(self.net.step(), "no event is left");
+            assert!(self.net.step(), "the simulation has no further event");
         }
     }
 
@@ -134,7 +134,7 @@ impl Race {
 /// The start times of the RakNet flow and the CUBIC flow, in milliseconds.
 const STARTS: [[u64; 2]; 3] = [[0, 0], [0, 3_000], [3_000, 0]];
 
-/// Returns the shares of a RakNet flow that competes with a CUBIC flow at 20 Mbit/s.
+/// Returns the RakNet flow's fraction of the bandwidth against a CUBIC flow at 20 Mbit/s, for each of [`STARTS`].
 fn shares(control: CongestionControl, round_trip: u64, queue: u64) -> Vec<f64> {
     let millis = Duration::from_millis;
     let conditions = Conditions::bottlenecked(millis(round_trip), 20_000_000, millis(queue));
@@ -165,7 +165,7 @@ fn a_flow_shares_a_path_with_a_cubic_flow() {
     }
 }
 
-/// Validates the model: a single CUBIC flow is known to fill the path.
+/// Validates the CUBIC model of the tests: a single flow must fill the path.
 #[test]
 fn a_cubic_flow_alone_fills_a_path() {
     let millis = Duration::from_millis;
@@ -173,5 +173,5 @@ fn a_cubic_flow_alone_fills_a_path() {
     let never = Duration::from_secs(1_000);
     let ([raknet, cubic], _) = Race::new(conditions, NewReno, [never, Duration::ZERO]).run();
     let path = 20e6 * MESSAGE as f64 / (cubic::DATAGRAM + 28) as f64;
-    assert!(raknet == 0.0 && cubic > 0.95 * path, "{cubic} of {path}");
+    assert!(raknet == 0.0 && cubic > 0.95 * path, "CUBIC reached {cubic} of {path} bit/s");
 }

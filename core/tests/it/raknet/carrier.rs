@@ -1,4 +1,6 @@
-//! Peers over a stream carrier, in virtual time.
+//! Loss detection over a stream carrier such as WebSocket, in virtual time.
+//!
+//! The stream leads to a relay, which forwards datagrams over UDP. "Beyond the stream" means on that UDP path.
 
 use core::time::Duration;
 
@@ -37,16 +39,16 @@ impl Path {
             assert!(pair.step());
         }
         let mut path = Self { pair, id, stalled_until: Instant::ZERO, received: Vec::new() };
-        // Measures the RTT, until everything is acknowledged.
+        // Takes RTT samples and waits until everything is acknowledged.
         (0..100).for_each(|number| path.send(number));
         path.run_for(Duration::from_secs(2));
         path
     }
 
-    /// Sends a message and advances the time a little.
+    /// Sends a message and runs for one tick.
     fn send(&mut self, number: u32) {
         let message = [&[0x86][..], &number.to_be_bytes()].concat();
-        self.pair.a.send(self.pair.now, self.id, &message, Delivery::RELIABLE).expect("there is room");
+        self.pair.a.send(self.pair.now, self.id, &message, Delivery::RELIABLE).expect("free memory");
         self.run_for(TICK);
     }
 
@@ -76,7 +78,7 @@ impl Path {
     /// Sends a message that is lost beyond the stream.
     fn lose(&mut self, number: u32) {
         let message = [&[0x86][..], &number.to_be_bytes()].concat();
-        self.pair.a.send(self.pair.now, self.id, &message, Delivery::RELIABLE).expect("there is room");
+        self.pair.a.send(self.pair.now, self.id, &message, Delivery::RELIABLE).expect("free memory");
         self.pair.forth().take_stats();
         self.pair.forth().set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
         self.pair.transmit();
@@ -84,11 +86,11 @@ impl Path {
     }
 
     fn stats(&self) -> ConnectionStats {
-        self.pair.a.connection_stats(self.id).expect("it is open")
+        self.pair.a.connection_stats(self.id).expect("an open connection")
     }
 }
 
-/// While a stream retransmits its own losses nothing is delivered; then everything is.
+/// A stream that retransmits a lost segment delivers nothing meanwhile, and then everything at once.
 #[test]
 fn data_delayed_by_a_stream_is_not_resent() {
     let lost = |carrier| {
@@ -102,10 +104,10 @@ fn data_delayed_by_a_stream_is_not_resent() {
     };
     assert_eq!(lost(Carrier::Stream), 0);
     let spurious = lost(Carrier::Datagrams);
-    assert!(spurious > 0, "the stall is too short to show anything: {spurious}");
+    assert!(spurious > 0, "the stall must cause spurious losses over UDP");
 }
 
-/// Data that the path delays is declared lost and resent, and then received.
+/// Data that the path delays is declared lost and resent although it arrives later, so it does not count as missing.
 #[test]
 fn late_data_does_not_count_as_missing() {
     let mut path = Path::new(Carrier::Datagrams);
@@ -113,16 +115,15 @@ fn late_data_does_not_count_as_missing() {
     (100..150).for_each(|number| path.send(number));
     path.run_for(Duration::from_secs(3));
     let stats = path.stats();
-    assert!(stats.datagrams_lost > 0, "the stall is too short to show anything");
+    assert!(stats.datagrams_lost > 0, "the stall must cause losses");
     assert_eq!(stats.datagrams_missing(), 0, "{stats:?}");
 
     path.lose(150);
     path.run_until_received(150);
     path.run_for(Duration::from_secs(3));
-    assert_eq!(path.stats().datagrams_missing(), 1, "the lost one");
+    assert_eq!(path.stats().datagrams_missing(), 1, "only the lost datagram may count as missing");
 }
 
-/// A stream leads to a relay, beyond which datagrams may be lost.
 #[test]
 fn data_lost_beyond_a_stream_is_resent() {
     let mut path = Path::new(Carrier::Stream);
@@ -131,10 +132,7 @@ fn data_lost_beyond_a_stream_is_resent() {
     (101..110).for_each(|number| path.send(number));
     path.run_until_received(100);
     let waited = path.pair.now.saturating_since(lost_at);
-    assert!(
-        waited < Duration::from_millis(500),
-        "acknowledgements of later datagrams show the loss: {waited:?}"
-    );
+    assert!(waited < Duration::from_millis(500), "the loss was detected only after {waited:?}");
 
     // No acknowledgement of a later datagram reveals the loss, so it takes the timeout of one second.
     path.lose(110);
@@ -144,7 +142,8 @@ fn data_lost_beyond_a_stream_is_resent() {
     assert!((Duration::from_secs(1)..Duration::from_millis(1_200)).contains(&waited), "{waited:?}");
 }
 
-/// The timeout is one second over a stream. After the move, a shorter one applies to data sent over the stream too.
+/// The retransmission timeout is one second over a stream. After the move, the shorter timeout of UDP applies even to
+/// data that was sent over the stream.
 #[test]
 fn data_is_resent_soon_after_a_move_from_a_stream_to_udp() {
     let mut path = Path::new(Carrier::Stream);
@@ -157,7 +156,7 @@ fn data_is_resent_soon_after_a_move_from_a_stream_to_udp() {
     assert!(path.pair.a.poll_timeout() < Some(path.pair.now));
 }
 
-/// A timeout over a stream does not indicate congestion, however often it occurs.
+/// A retransmission timeout over a stream does not indicate congestion, even if it occurs repeatedly.
 #[test]
 fn a_timeout_over_a_stream_does_not_reduce_the_window() {
     let window = |carrier| {
@@ -173,5 +172,5 @@ fn a_timeout_over_a_stream_does_not_reduce_the_window() {
     let (before, after) = window(Carrier::Stream);
     assert_eq!(before, after);
     let (before, after) = window(Carrier::Datagrams);
-    assert!(after < before, "{after} of {before}");
+    assert!(after < before, "the window must shrink: {before} before, {after} after");
 }

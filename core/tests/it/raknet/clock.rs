@@ -10,7 +10,7 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 
 const LATENCY: Duration = Duration::from_millis(20);
 
-/// Two peers with clocks that differ by `ahead` milliseconds.
+/// A client, and a server whose clock is `ahead` of the client's.
 struct DifferingClocks {
     now: Instant,
     ahead: Duration,
@@ -82,31 +82,31 @@ fn addresses() -> (core::net::SocketAddr, core::net::SocketAddr) {
 fn pings_measure_the_rtt_and_the_remote_clock() {
     let mut clocks = DifferingClocks::new(Duration::from_secs(3_600));
     let id = clocks.connect();
-    let stats = clocks.client.connection_stats(id).expect("it is connected");
+    let stats = clocks.client.connection_stats(id).expect("an open connection");
     let ping = stats.last_ping.as_millis();
-    assert!((40..=45).contains(&ping), "{ping} ms");
+    assert!((40..=45).contains(&ping), "an RTT of {ping} ms");
     assert_eq!(stats.lowest_ping.min(stats.average_ping), stats.lowest_ping);
     let difference = stats.clock_difference.expect("a ping was answered");
-    assert!((difference - 3_600_000).abs() <= 3, "{difference} ms");
-    let server = clocks.server.connections().next().expect("it is connected");
+    assert!((difference - 3_600_000).abs() <= 3, "a clock difference of {difference} ms");
+    let server = clocks.server.connections().next().expect("an open connection");
     let difference = clocks.server.connection_stats(server).and_then(|stats| stats.clock_difference);
     let difference = difference.expect("a ping was answered");
-    assert!((difference + 3_600_000).abs() <= 3, "{difference} ms");
+    assert!((difference + 3_600_000).abs() <= 3, "a clock difference of {difference} ms");
 }
 
 /// The time in a timestamped message is converted to the receiver's clock (docs/raknet.md#timestamps).
 #[test]
-fn timestamps_are_translated() {
+fn timestamps_are_converted_to_the_receivers_clock() {
     let mut clocks = DifferingClocks::new(Duration::from_secs(500));
     let id = clocks.connect();
     let sent = clocks.now.as_millis();
     let message = [&[0x1B][..], &sent.to_be_bytes(), b"\x86hello"].concat();
-    clocks.client.send(clocks.now, id, &message, Delivery::RELIABLE_ORDERED).expect("room");
-    let arrived = clocks.run(Duration::from_millis(200)).expect("it arrives");
+    clocks.client.send(clocks.now, id, &message, Delivery::RELIABLE_ORDERED).expect("free memory");
+    let arrived = clocks.run(Duration::from_millis(200)).expect("the message arrives");
     assert_eq!((arrived[0], &arrived[9..]), (0x1B, &b"\x86hello"[..]));
     let time = u64::from_be_bytes(arrived[1..9].try_into().expect("eight bytes"));
     let expected = sent + 500_000;
-    assert!(time.abs_diff(expected) <= 3, "{time} instead of {expected}");
+    assert!(time.abs_diff(expected) <= 3, "time {time} instead of {expected}");
 }
 
 #[test]
@@ -114,24 +114,27 @@ fn every_byte_is_counted_once() {
     let mut net = Net::new(Conditions { latency: LATENCY, ..Conditions::default() }, 1);
     let (client, server) = net.connect();
     net.run_for(Duration::from_secs(2));
-    let before = net.pair.a.connection_stats(client).expect("it is connected");
+    let before = net.pair.a.connection_stats(client).expect("an open connection");
     for _ in 0..10 {
-        net.pair.a.send(net.pair.now, client, &[0x86; 5_000], Delivery::RELIABLE_ORDERED).expect("room");
+        net.pair
+            .a
+            .send(net.pair.now, client, &[0x86; 5_000], Delivery::RELIABLE_ORDERED)
+            .expect("free memory");
     }
-    let waiting = net.pair.a.connection_stats(client).expect("it is connected").waiting;
+    let waiting = net.pair.a.connection_stats(client).expect("an open connection").waiting;
     assert_eq!((waiting[2].messages, waiting[2].bytes), (40, 50_000));
     net.run_for(Duration::from_secs(1));
-    let stats = net.pair.a.connection_stats(client).expect("it is connected");
+    let stats = net.pair.a.connection_stats(client).expect("an open connection");
     assert_eq!(stats.bytes_pushed.total, 50_000);
     let sent = stats.bytes_sent.total - before.bytes_sent.total;
-    assert!((50_000..50_100).contains(&sent), "{sent}: more than the messages and a few pings");
+    assert!((50_000..50_100).contains(&sent), "{sent} bytes: more than the messages and a few pings");
     assert_eq!((stats.bytes_resent.total, stats.loss()), (0, 0.0));
     assert!(stats.waiting.iter().all(|waiting| waiting.messages == 0));
     assert!(stats.actual_bytes_sent.total > 50_000);
-    let other = net.pair.b.connection_stats(server).expect("it is connected");
+    let other = net.pair.b.connection_stats(server).expect("an open connection");
     assert_eq!(other.bytes_processed.total, 50_000);
     assert_eq!((other.messages_received, other.bytes_ignored.total), (10, 0));
-    // The server had no state for this client when it received the two requests.
+    // Requests 1 and 2 arrived before the server had a connection to count them for.
     assert_eq!(other.actual_bytes_received.total + 1464 + 39, stats.actual_bytes_sent.total);
 }
 
@@ -140,10 +143,10 @@ fn losses_appear_in_the_statistics() {
     let mut net = Net::new(Conditions { latency: LATENCY, loss: 0.2, ..Conditions::default() }, 4);
     let (client, _) = net.connect();
     for _ in 0..100 {
-        net.pair.a.send(net.pair.now, client, &[0x86; 5_000], Delivery::RELIABLE).expect("room");
+        net.pair.a.send(net.pair.now, client, &[0x86; 5_000], Delivery::RELIABLE).expect("free memory");
     }
     net.run_for(Duration::from_secs(20));
-    let stats = net.pair.a.connection_stats(client).expect("it is connected");
+    let stats = net.pair.a.connection_stats(client).expect("an open connection");
     assert!((0.1..0.4).contains(&stats.loss()), "{}", stats.loss());
     assert!(stats.datagrams_lost > 0);
     assert_eq!(net.server.len(), 100);

@@ -28,7 +28,7 @@ fn large_peer(config: Config) -> Peer<'static> {
 struct Flow {
     control: CongestionControl,
     starts: Duration,
-    /// The acknowledgement interval of the receiver; zero selects the default behaviour of this crate.
+    /// The interval at which the receiver sends acknowledgements; zero selects the default behaviour of this crate.
     tick: Duration,
     id: Option<ConnectionId>,
     bytes: u64,
@@ -51,7 +51,7 @@ struct Race {
     start: Instant,
 }
 
-/// The measurements of a race.
+/// The measurements of a [`Race`].
 #[derive(Debug)]
 struct Outcome {
     /// The payload bits per second of each flow.
@@ -142,7 +142,7 @@ impl Race {
     fn until(&mut self, time: Duration) {
         while self.net.now.saturating_since(self.start) < time {
             self.drive();
-            assert!(self.net.step(), "no event is left");
+            assert!(self.net.step(), "the simulation has no further event");
         }
     }
 }
@@ -193,8 +193,8 @@ fn flows_share_a_bottleneck_fairly() {
     }
 }
 
-/// The start times of a DelayBased and a NewReno flow in milliseconds. The paths have no randomness, so runs differ
-/// by these times instead of by a seed.
+/// The start times of a DelayBased and a NewReno flow in milliseconds. The paths have no randomness, so runs vary
+/// these times instead of a seed.
 const STARTS: [[u64; 2]; 7] = [[0, 0], [0, 3_000], [3_000, 0], [0, 170], [170, 0], [0, 3_170], [3_170, 0]];
 
 /// Returns the share of the bandwidth that the DelayBased flow gets in a minute, for each pair of start times.
@@ -212,7 +212,7 @@ fn shares_beside_new_reno(round_trip: u64, queue: u64, starts: &[[u64; 2]]) -> V
     starts.iter().map(share).collect()
 }
 
-/// Returns true if a share is fair beside a flow that reacts only to losses.
+/// Returns true if a DelayBased flow has a fair share of the bandwidth against NewReno: 40 to 60 %.
 fn is_fair(share: &f64) -> bool {
     (0.4..=0.6).contains(share)
 }
@@ -244,10 +244,10 @@ fn a_delay_based_and_a_new_reno_flow_share_a_long_path() {
     }
 }
 
-/// Four DelayBased flows do not mistake each other for NewReno, even if the queue can become long.
+/// Four DelayBased flows do not mistake each other for loss-based flows, even if the bottleneck has a long queue.
 #[test]
 fn delay_based_flows_keep_a_long_queue_short() {
-    // The result depends on when in the other flows' round a flow starts.
+    // The result depends on the phase of the other flows' rounds at which a flow starts.
     for (gap, shift) in [(0, 0), (3, 0), (3, 7), (3, 14), (3, 21), (3, 28)] {
         let start = |number| seconds(gap * number) + Duration::from_millis(shift * number);
         let flows = (0..4).map(|number| Flow::from(DelayBased, start(number))).collect();
@@ -288,7 +288,7 @@ fn messages(control: CongestionControl, conditions: Conditions, seed: u64) -> (f
     for number in 0..MESSAGES {
         let mut message = [0x86; 100];
         message[1..5].copy_from_slice(&number.to_be_bytes());
-        pair.a.send(start, id, &message, Delivery::RELIABLE_ORDERED).expect("room");
+        pair.a.send(start, id, &message, Delivery::RELIABLE_ORDERED).expect("free memory");
     }
     let (mut arrived, mut late) = (0, Duration::ZERO);
     while arrived < MESSAGES {
@@ -361,7 +361,8 @@ fn delay_based_flows_fill_and_share_paths_of_various_rates() {
     }
 }
 
-/// C++ RakNet acknowledges every 10 ms and go-raknet every 100 ms; this delay must not count as queueing delay.
+/// C++ RakNet sends acknowledgements every 10 ms and go-raknet every 100 ms. This delay must not count as queueing
+/// delay.
 #[test]
 fn delayed_acknowledgements_do_not_count_as_congestion() {
     for (tick, least) in [(10, 0.7), (100, 0.85)] {

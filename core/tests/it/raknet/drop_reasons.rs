@@ -1,5 +1,6 @@
-//! Every reason for dropping received data, except for the malformed data of A10 in `attacks.rs`: bytes that trigger
-//! it, or why none do.
+//! Every reason for dropping received data, with bytes that trigger it or an explanation why none do.
+//!
+//! `attacks.rs` tests malformed data (attack A10).
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -19,7 +20,7 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 use crate::support::secure::{client_key, pinned, requiring_server, secure_client, secure_server};
 
 const NOW: Instant = Instant::from_micros(1_000_000);
-/// A datagram and message number above those of the handshake.
+/// A number that is greater than all datagram and message numbers of the handshake.
 const NEXT: u32 = 20;
 
 /// Returns a source address in network number `network`.
@@ -61,14 +62,14 @@ fn message(ahead: u32, payload: &[u8]) -> Vec<u8> {
     data(NEXT + ahead, capsule(Reliability::Reliable, NEXT + ahead, 0), payload)
 }
 
-/// Returns a server after a connection attempt with these options.
+/// Returns the server after a client has tried to connect with these options.
 fn asked(mut net: Net, options: &ConnectOptions<'_>) -> Peer<'static> {
     net.dial(options);
     net.run_for(Duration::from_secs(1));
     net.pair.b
 }
 
-/// Returns a server that received both requests from each of `clients` clients at one address.
+/// Returns a server that received requests 1 and 2 from each of `clients` clients at one IP address.
 fn introduced(mut server: Peer<'static>, clients: u16) -> Peer<'static> {
     let request_1 = written(&Offline::Request1 { protocol: 6, mtu: 1_492 });
     for port in 1..=clients {
@@ -88,7 +89,7 @@ fn without_cookies() -> Config {
     config
 }
 
-/// Queues messages after a missing one, until one more than fits into memory.
+/// Delivers ordered messages behind a missing one until one of them exceeds the server's memory.
 fn without_memory() -> Net {
     let mut config = server_config();
     config.connection_blocks = Some(8);
@@ -133,12 +134,15 @@ fn busy() -> Net {
     let (_, server) = net.connect();
     net.run_for(Duration::from_millis(500));
     for _ in 0..2_000 {
-        // The last ones may not fit into memory.
+        // The last messages may be refused for lack of memory.
         let _ = net.pair.b.send(net.pair.now, server, &[0x86; 1_300], Delivery::RELIABLE);
     }
     let wide =
         |net: &mut Net| net.pair.b.connection_stats(server).is_some_and(|stats| stats.in_flight > 60 * 1_300);
-    assert!(net.run_until(Duration::from_secs(10), wide), "the window never grew that large");
+    assert!(
+        net.run_until(Duration::from_secs(10), wide),
+        "the congestion window stayed too small for the test"
+    );
     net
 }
 
@@ -165,8 +169,8 @@ fn sent_from_outside() -> [Sent; 10] {
         (Why::PongLimit, sent(server_config(), &vec![(UNKNOWN_SOURCE.into(), ping()); 1_000])),
         (Why::Banned, {
             let mut server = peer(server_config());
-            let bans = server.bans_mut().expect("the allocator gives one");
-            bans.add("203.0.113.0/24".parse().expect("a pattern"), None).expect("room");
+            let bans = server.bans_mut().expect("a ban list");
+            bans.add("203.0.113.0/24".parse().expect("a pattern"), None).expect("a free entry");
             server.handle_datagram(NOW, UNKNOWN_SOURCE.into(), &request_1());
             server
         }),
@@ -251,7 +255,7 @@ fn sent_by_newcomers() -> [Sent; 7] {
         (Why::HandshakeLimit, crowded_handshakes()),
         (Why::WrongPassword, {
             let mut net = Net::new(Conditions::default(), 1);
-            net.pair.b.set_password(b"right").expect("it is short");
+            net.pair.b.set_password(b"right").expect("a short password");
             asked(net, &ConnectOptions { password: b"wrong", ..ConnectOptions::default() })
         }),
         (Why::InvalidIdentity, {
@@ -268,9 +272,10 @@ fn sent_by_newcomers() -> [Sent; 7] {
 }
 
 /// Reasons that do not apply to received datagrams, and when they apply.
-const OTHERS: [(DropReason, &str); 1] = [(DropReason::Expired, "an outgoing message that waits too long")];
+const OTHERS: [(DropReason, &str); 1] =
+    [(DropReason::Expired, "applies to outgoing messages that wait too long")];
 
-/// Fails for a new reason until bytes above trigger it, or `OTHERS` explains it.
+/// Fails for a new reason until a server above counts it, or `OTHERS` explains why none can.
 #[test]
 fn every_drop_reason_is_counted_or_listed_as_an_exception() {
     let sent = [sent_from_outside().into(), sent_by_client().into(), sent_by_newcomers().into()];
@@ -283,7 +288,7 @@ fn every_drop_reason_is_counted_or_listed_as_an_exception() {
     let missing: Vec<_> = DropReason::ALL.iter().filter(|reason| !known.contains(reason)).collect();
     assert!(
         missing.is_empty(),
-        "neither bytes nor OTHERS in core/tests/it/raknet/drop_reasons.rs have {missing:?}"
+        "add bytes that trigger {missing:?} to core/tests/it/raknet/drop_reasons.rs, or a reason to OTHERS"
     );
     assert_eq!(known.len(), DropReason::ALL.len());
 }

@@ -24,15 +24,15 @@ const fn advance(millis: u16) -> Operation {
     Operation::Advance { millis }
 }
 
-/// Regression: a client's datagram numbers started at 0 regardless of the configured start, and a server with a
-/// distant start dropped them.
+/// Regression: a client started its datagram numbers at 0 regardless of its configuration, so a server with another
+/// configured start dropped them.
 #[test]
-fn both_peers_use_their_configured_first_numbers() {
+fn peers_start_at_their_configured_datagram_numbers() {
     keep(Setup { first_number: 0x7F_FFF8, ..SMALL }, Vec::new());
 }
 
-/// Regression: a disconnection notification overtook lost or delayed parts, and the remote peer accepted nothing
-/// after it.
+/// Regression: a disconnection notification overtook lost or delayed parts of earlier messages, which the remote peer
+/// then ignored.
 #[test]
 fn the_disconnection_notification_follows_earlier_messages() {
     keep(
@@ -48,8 +48,8 @@ fn the_disconnection_notification_follows_earlier_messages() {
     );
 }
 
-/// Regression: a connection that drained while the machine slept kept a permanent deadline for an acknowledgement
-/// that could not be sent.
+/// Regression: a connection that was draining while the machine slept never reached its end, because an acknowledgement
+/// that could not be sent stayed due.
 #[test]
 fn a_draining_connection_is_freed_after_a_sleep() {
     keep(
@@ -65,7 +65,8 @@ fn a_draining_connection_is_freed_after_a_sleep() {
     );
 }
 
-/// Regression: a message without memory blocked the next one in the same datagram, for which it had to wait.
+/// Regression: a message refused for lack of memory blocked the next message in its datagram, although it could not be
+/// delivered before that message.
 #[test]
 fn a_message_without_memory_does_not_block_the_next() {
     keep(
@@ -77,8 +78,8 @@ fn a_message_without_memory_does_not_block_the_next() {
     );
 }
 
-/// Regression: the unreliable messages in a datagram that was refused for lack of memory were delivered again with
-/// its duplicate.
+/// Regression: if a datagram was refused for lack of memory after some of its unreliable messages were delivered, a
+/// duplicate of the datagram delivered them again.
 #[test]
 fn a_duplicate_of_a_refused_datagram_repeats_no_unreliable_message() {
     keep(
@@ -95,8 +96,8 @@ fn a_duplicate_of_a_refused_datagram_repeats_no_unreliable_message() {
     );
 }
 
-/// Regression: a connection that once had no memory before a gap closed was closed, although only its own application
-/// did not read.
+/// Regression: a receiver whose application did not read ran out of memory while a message was missing. It wrongly
+/// closed the connection.
 #[test]
 fn a_slow_local_application_does_not_close_the_connection() {
     keep(
@@ -111,10 +112,10 @@ fn a_slow_local_application_does_not_close_the_connection() {
     );
 }
 
-/// Regression: urgent messages overtook a less urgent one on their channel and filled the memory that it needed, so
-/// both peers gave up.
+/// Regression: urgent messages overtook a less urgent one on their channel and filled the receiver's memory. The
+/// earlier message no longer fit, so the connection closed.
 #[test]
-fn an_urgent_message_takes_no_memory_from_its_predecessor() {
+fn urgent_messages_do_not_starve_an_earlier_message_of_memory() {
     keep(
         Setup { first_number: 0, blocks: 512, block_size: 256, mtu: 576 },
         vec![
@@ -130,9 +131,9 @@ fn an_urgent_message_takes_no_memory_from_its_predecessor() {
     );
 }
 
-/// Regression: after a sleep of the machine the RTT sample was minutes long, so losses were resent minutes later.
+/// Regression: after a sleep of the machine, an RTT sample of minutes delayed the retransmission of losses by minutes.
 #[test]
-fn a_false_rtt_after_a_sleep_delays_messages_only_briefly() {
+fn an_inflated_rtt_sample_after_a_sleep_delays_messages_only_briefly() {
     let sleep = || Operation::Jump { millis: 21_716 };
     keep(
         Setup { first_number: 0, blocks: 128, block_size: 256, mtu: 1_492 },
@@ -153,8 +154,7 @@ fn a_false_rtt_after_a_sleep_delays_messages_only_briefly() {
     );
 }
 
-/// Regression: a closed connection still probed the path, so it waited for an acknowledgement and had a permanent
-/// deadline after a sleep.
+/// Regression: a closed connection still sent path probes. After a sleep it waited forever for their acknowledgements.
 #[test]
 fn a_closed_connection_sends_no_path_probe() {
     keep(

@@ -1,4 +1,4 @@
-//! The hook interface and the hooks in this crate.
+//! The `Hook` trait, and the hooks of this crate: message filter, packet logger and capture writer.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -59,7 +59,7 @@ fn run<H: Hook<RakNet>>(
 fn connect<H: Hook<RakNet>>(pair: &mut Joined<H>) -> (ConnectionId, ConnectionId) {
     pair.a.connect(pair.now, pair.b_address).expect("a free slot");
     let (_, client, server) = run(pair, Duration::from_secs(1));
-    (client.expect("it is connected"), server.expect("it is connected"))
+    (client.expect("an open connection"), server.expect("an open connection"))
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_message_filter_enforces_the_rules_of_each_group() {
     let (client, server) = connect(&mut pair);
     let send = |pair: &mut Joined<MessageFilter<2>>| {
         for id in [0x86, 0x90] {
-            pair.a.send(pair.now, client, &[id], Delivery::RELIABLE_ORDERED).expect("room");
+            pair.a.send(pair.now, client, &[id], Delivery::RELIABLE_ORDERED).expect("free memory");
         }
         run(pair, Duration::from_secs(1)).0
     };
@@ -94,8 +94,7 @@ fn a_closed_connection_leaves_its_filter_group() {
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
-/// A hook that implements every method: it drops incoming and outgoing data, refuses sends and sends its own
-/// messages.
+/// A hook that drops datagrams from one address, refuses to send one message, and sends its own message.
 #[derive(Default)]
 struct Meddler {
     drops_from: Option<SocketAddr>,
@@ -127,7 +126,7 @@ impl Hook<RakNet> for Meddler {
 }
 
 #[test]
-fn a_hook_injects_refuses_and_drops() {
+fn a_hook_can_send_messages_refuse_sends_and_drop_datagrams() {
     let mut pair = pair(Meddler::default());
     let (client, server) = connect(&mut pair);
     let now = pair.now;
@@ -136,7 +135,7 @@ fn a_hook_injects_refuses_and_drops() {
     assert_eq!(pair.b.send(now, server, b"\x86public", Delivery::RELIABLE), Ok(None));
     pair.b.hook.drops_from = Some(pair.a_address);
     let before = pair.b.peer.stats().datagrams_received;
-    pair.a.send(now, client, b"\x86lost", Delivery::UNRELIABLE).expect("room");
+    pair.a.send(now, client, b"\x86lost", Delivery::UNRELIABLE).expect("free memory");
     let end = pair.now + Duration::from_millis(100);
     let mut events = Vec::new();
     while pair.now < end && pair.step() {
@@ -182,19 +181,19 @@ impl Hook<RakNet> for Times {
     }
 }
 
-/// A driver's clock may step back; the times passed to a hook do not.
+/// The clock of a driver may step back.
 #[test]
-fn a_hook_never_sees_time_go_backwards() {
+fn the_times_passed_to_a_hook_never_go_backwards() {
     let mut pair = pair(Times::default());
     let (client, server) = connect(&mut pair);
     let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
     let (late, early) = (pair.now, Instant::from_micros(1));
     for (now, number) in [(late, 0x86), (early, 0x87)] {
-        pair.a.send(late, client, &[number], Delivery::RELIABLE).expect("room");
+        pair.a.send(late, client, &[number], Delivery::RELIABLE).expect("free memory");
         let sent = pair.a.poll_transmit(late, &mut buffer).expect("a message");
         pair.b.handle_datagram(now, pair.a_address, sent.payload);
         assert!(matches!(pair.b.poll_event(), Some(Event::Message { .. })));
-        pair.b.send(now, server, &[number], Delivery::RELIABLE).expect("room");
+        pair.b.send(now, server, &[number], Delivery::RELIABLE).expect("free memory");
         pair.b.handle_timeout(now);
         while pair.b.poll_transmit(now, &mut buffer).is_some() {}
     }
@@ -221,7 +220,7 @@ fn captures_and_text_logs_record_every_datagram() {
     assert_eq!(check_capture(&file.borrow()), vec![4; lines.lines().count()]);
 }
 
-/// On a dual-stack socket, captures contain peers of both IP versions.
+/// A dual-stack socket communicates with peers of both IP versions.
 #[test]
 fn captures_contain_addresses_of_both_ip_versions() {
     let mut file = Vec::new();
@@ -233,7 +232,7 @@ fn captures_contain_addresses_of_both_ip_versions() {
         writer.record(Instant::ZERO, Direction::Receiving, peer, &vec![0xFF; length]);
         writer.record(Instant::ZERO, Direction::Sending, peer, &vec![0xA5; length]);
     }
-    // Longer than an IPv4 packet can be.
+    // This payload exceeds the maximum length of an IPv4 packet, so the writer omits it.
     writer.record(
         Instant::ZERO,
         Direction::Sending,
@@ -255,7 +254,7 @@ fn check_capture(file: &[u8]) -> Vec<u8> {
         let (header, addresses, protocol) = match packet[0] {
             0x45 => {
                 assert_eq!(usize::from(u16::from_be_bytes([packet[2], packet[3]])), length);
-                assert_eq!(sum(&packet[..20]), 0xFFFF, "the checksum of header {}", versions.len());
+                assert_eq!(sum(&packet[..20]), 0xFFFF, "the IPv4 checksum of packet {}", versions.len());
                 (20, 12, packet[9])
             }
             first => {
@@ -266,7 +265,7 @@ fn check_capture(file: &[u8]) -> Vec<u8> {
         let udp = &packet[header..];
         assert_eq!((protocol, usize::from(u16::from_be_bytes([udp[4], udp[5]]))), (17, udp.len()));
         let pseudo = [&packet[addresses..header], &[0, 17], &udp[4..6], udp].concat();
-        assert_eq!(sum(&pseudo), 0xFFFF, "the checksum of datagram {}", versions.len());
+        assert_eq!(sum(&pseudo), 0xFFFF, "the UDP checksum of packet {}", versions.len());
         versions.push(packet[0] >> 4);
         rest = &rest[16 + length..];
     }
@@ -280,15 +279,15 @@ fn sum(bytes: &[u8]) -> u32 {
     words.fold(0, |sum, word| (sum + word) % 0x1_0000 + (sum + word) / 0x1_0000)
 }
 
-/// Drivers that queue unread events poll those of one connection at a time.
+/// Some drivers poll the events of each connection separately.
 #[test]
-fn a_message_filter_sees_the_events_of_one_connection() {
+fn a_message_filter_applies_to_events_polled_per_connection() {
     let mut filter = MessageFilter::<1>::new();
     filter.deny(FilterGroup::DEFAULT, [0x90]);
     let mut pair = pair(filter);
     let (client, _) = connect(&mut pair);
     for id in [0x90, 0x86, 0x90, 0x87, 0x90] {
-        pair.a.send(pair.now, client, &[id], Delivery::RELIABLE_ORDERED).expect("room");
+        pair.a.send(pair.now, client, &[id], Delivery::RELIABLE_ORDERED).expect("free memory");
     }
     let (end, mut messages) = (pair.now + Duration::from_secs(1), Vec::new());
     while pair.now < end && pair.step() {
@@ -306,7 +305,7 @@ fn a_message_filter_sees_the_events_of_one_connection() {
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
-/// A hook that declares that it does not watch events, and would drop them all.
+/// A hook that would drop every event, but declares that it does not watch events.
 struct Blind;
 
 impl Hook<RakNet> for Blind {
@@ -326,5 +325,5 @@ fn a_hook_that_does_not_watch_events_receives_none() {
     let mut both = pair((Blind, MessageFilter::<1>::new()));
     both.a.connect(both.now, both.b_address).expect("a free slot");
     let (_, _, server) = run(&mut both, Duration::from_secs(1));
-    assert_eq!(server, None, "one of the two watches events, so both receive them");
+    assert_eq!(server, None, "a pair of hooks passes events to both if one watches them");
 }

@@ -1,4 +1,5 @@
-//! Arbitrary data from any source: no panic, no state for unknown addresses, bounded work, and every drop is counted.
+//! Arbitrary data from any source causes no panic, leaves no state for unknown addresses and costs bounded work. Every
+//! drop is counted.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -38,13 +39,13 @@ fn connected() -> (Net, ConnectionId, ConnectionId) {
     (net, client, server)
 }
 
-/// A datagram and message number above those of the client's handshake.
+/// A number that is greater than all datagram and message numbers of the client's handshake.
 const NEXT: u32 = 20;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Bytes from an unknown address leave no state, and the response has at most the same length.
+    /// Bytes from an unknown address leave no state and get no response.
     #[test]
     fn unknown_addresses_leave_no_state(datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 1..8)) {
         let mut server = peer(server_config());
@@ -59,7 +60,7 @@ proptest! {
         prop_assert_eq!(drain(&mut server, now), 0);
     }
 
-    /// Feeds both peers random connected datagrams that appear to come from each other.
+    /// Each peer receives random datagrams with the address of the other peer.
     #[test]
     fn malformed_datagrams_leak_no_memory(
         heads in prop::collection::vec((0x80_u8.., prop::collection::vec(any::<u8>(), 0..200)), 1..20)
@@ -81,7 +82,7 @@ proptest! {
         }
     }
 
-    /// Every genuine offline message of a handshake, truncated and modified.
+    /// The server receives offline messages with one byte changed and the end cut off.
     #[test]
     fn modified_offline_messages_leave_no_state_and_are_not_amplified(which in 0_usize..6, at in 0_usize..64, xor in 1_u8.., cut in 0_usize..64) {
         let address: SocketAddr = UNKNOWN_SOURCE.into();
@@ -107,9 +108,9 @@ proptest! {
     }
 }
 
-/// A million forged first requests: no state grows, and no response is longer than its request.
+/// The server receives a million forged requests 1, each from another address.
 #[test]
-fn forged_requests_take_no_memory_and_are_not_amplified() {
+fn forged_first_requests_take_no_memory_and_are_not_amplified() {
     let mut server = peer(server_config());
     let request = written(&Offline::Request1 { protocol: 6, mtu: 576 });
     for number in 0..1_000_000_u32 {
@@ -130,7 +131,7 @@ fn a_short_first_request_gets_no_answer() {
     let full = written(&Offline::Request1 { protocol: 6, mtu: 576 });
     for length in 18..32 {
         server.handle_datagram(Instant::ZERO, UNKNOWN_SOURCE.into(), &full[..length]);
-        assert_eq!(drain(&mut server, Instant::ZERO), 0, "{length} bytes were answered");
+        assert_eq!(drain(&mut server, Instant::ZERO), 0, "a request 1 of {length} bytes got a reply");
     }
     assert_eq!(server.stats().dropped(DropReason::WouldAmplify), 14);
     server.handle_datagram(Instant::ZERO, UNKNOWN_SOURCE.into(), &full[..32]);
@@ -155,7 +156,7 @@ fn a_second_request_without_its_cookie_leaves_no_state() {
 fn half_open_connections_are_bounded_and_expire() {
     let mut config = server_config();
     config.cookies = CookiePolicy::Off;
-    // Raised, so that no source is refused by the limit of its network.
+    // All sources are in one network, whose limit would otherwise refuse some of them.
     config.max_per_network = Some(8);
     let mut server = peer(config);
     for number in 0..100_u8 {
@@ -177,13 +178,13 @@ fn half_open_connections_are_bounded_and_expire() {
     drain(&mut server, Instant::ZERO);
     let later = Instant::from_micros(11_000_000);
     server.handle_timeout(later);
-    assert_eq!(drain(&mut server, later), 0, "nothing is sent to an unproved address");
+    assert_eq!(drain(&mut server, later), 0, "nothing may be sent to an unvalidated address");
     assert_eq!(server.connections().count(), 0);
     assert!(server.poll_event().is_none());
 }
 
 #[test]
-fn a_large_split_count_takes_no_memory() {
+fn a_large_split_count_takes_no_memory_and_closes_the_connection() {
     let (mut net, client, server) = connected();
     let before = net.pair.b.blocks_available();
     let split = Some(Split { count: u32::MAX, id: 1, index: 7 });
@@ -212,20 +213,20 @@ fn two_peers_that_abort_at_once_stop_notifying_each_other() {
     let before = sent(&net);
     // The path has no latency, so an endless exchange would never return.
     net.run_for(Duration::from_secs(2));
-    assert!((2..=8).contains(&(sent(&net) - before)), "{} datagrams", sent(&net) - before);
+    assert!((2..=8).contains(&(sent(&net) - before)), "{} datagrams were sent", sent(&net) - before);
     let too_large = DisconnectReason::MessageTooLarge;
     assert_eq!(net.client, [OwnedEvent::Disconnected(client, too_large)]);
     assert_eq!(net.server, [OwnedEvent::Disconnected(server, too_large)]);
     assert_eq!(net.pair.a.connections().count() + net.pair.b.connections().count(), 0);
 }
 
-/// A record may span all numbers; the work is bounded by the datagrams in flight and by a budget.
+/// A record may span all numbers. The number of datagrams in flight and a budget limit the work.
 #[test]
-fn wide_acknowledgements_are_bounded_by_the_datagrams_in_flight() {
+fn the_work_for_wide_acknowledgements_is_bounded_by_the_datagrams_in_flight() {
     let (mut net, client, _) = connected();
     net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
     for _ in 0..50 {
-        net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("room");
+        net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("free memory");
     }
     net.pair.transmit();
     let in_flight = net.pair.a.connection_stats(client).map_or(0, |stats| stats.in_flight);
@@ -238,17 +239,17 @@ fn wide_acknowledgements_are_bounded_by_the_datagrams_in_flight() {
     let mut datagram = written(&DatagramHeader::Ack { arrival_speed: None, records: 1 });
     datagram.extend(written(&all));
     net.pair.a.handle_datagram(now, from, &datagram);
-    let stats = net.pair.a.connection_stats(client).expect("the connection lives");
+    let stats = net.pair.a.connection_stats(client).expect("an open connection");
     assert_eq!(stats.in_flight, 0);
 }
 
-/// Repeated negative acknowledgements cost one resend of a datagram per round trip.
+/// Negative acknowledgements that arrive within one round trip cause no additional resend.
 #[test]
 fn a_flood_of_negative_acknowledgements_is_bounded() {
     let mut net = Net::new(Conditions { latency: Duration::from_millis(50), ..Conditions::default() }, 1);
     let (client, _) = net.connect();
     net.run_for(Duration::from_secs(1));
-    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("room");
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("free memory");
     net.pair.transmit();
     let before = net.pair.a.stats().datagrams_sent;
     for _ in 0..1_000 {
@@ -262,9 +263,9 @@ fn a_flood_of_negative_acknowledgements_is_bounded() {
     assert_eq!(net.pair.a.stats().datagrams_sent, before);
 }
 
-/// Messages after a gap that is never filled take the memory limit of one connection, which then closes.
+/// Messages buffered behind a missing one take at most the memory limit of a connection, which then closes.
 #[test]
-fn withholding_one_message_closes_the_connection() {
+fn withholding_a_reliable_message_closes_the_connection() {
     let (mut net, _, server) = connected();
     let blocks = net.pair.b.blocks();
     let mut sent = 0;
@@ -275,7 +276,10 @@ fn withholding_one_message_closes_the_connection() {
             let ordered = capsule(Reliability::ReliableOrdered, NEXT + sent, NEXT + sent);
             let (now, from) = (net.now(), net.pair.a_address);
             net.pair.b.handle_datagram(now, from, &data(NEXT + sent, ordered, &[0x86; 1_300]));
-            assert!(net.pair.b.blocks_available() >= blocks / 2 - 40, "more than its share");
+            assert!(
+                net.pair.b.blocks_available() >= blocks / 2 - 40,
+                "the messages took more than half of the memory"
+            );
         }
         net.run_for(Duration::from_millis(50));
     }
@@ -284,7 +288,7 @@ fn withholding_one_message_closes_the_connection() {
     assert_eq!(net.pair.b.blocks_available(), blocks);
 }
 
-/// Two interleaved messages of 60 % of the memory limit each are both delivered.
+/// Each of the two interleaved messages takes 60 % of the connection's memory limit.
 #[test]
 fn two_messages_that_together_exceed_the_memory_are_delivered() {
     let capacity = Capacity { connections: 1, blocks: 400, block_size: 256 };
@@ -294,17 +298,17 @@ fn two_messages_that_together_exceed_the_memory_are_delivered() {
     let (client, _) = net.connect();
     let large = |byte: u8| vec![byte; 200 * 256 * 6 / 10];
     for byte in [0x90, 0x91] {
-        net.pair.a.send(net.pair.now, client, &large(byte), Delivery::RELIABLE).expect("room");
+        net.pair.a.send(net.pair.now, client, &large(byte), Delivery::RELIABLE).expect("free memory");
     }
     net.run_for(Duration::from_secs(60));
     let mut arrived = messages(&net.server);
     arrived.sort();
-    assert!(arrived == [large(0x90), large(0x91)], "{} messages", arrived.len());
+    assert!(arrived == [large(0x90), large(0x91)], "{} messages arrived", arrived.len());
 }
 
-/// A part that contradicts the first part of its message is dropped.
+/// A part with another part count than the first received part of its message is dropped.
 #[test]
-fn contradicting_parts_are_dropped() {
+fn parts_that_contradict_their_message_are_dropped() {
     let (mut net, _, _) = connected();
     let part = |reliable, count, index| {
         let split = Some(Split { count, id: 9, index });
@@ -322,7 +326,7 @@ fn contradicting_parts_are_dropped() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), 1);
 }
 
-/// A client that begins with anything except its connection request is dropped; its address may retry immediately.
+/// The first message of a client must be its connection request. After another one, its address may retry immediately.
 #[test]
 fn a_client_without_a_connection_request_is_dropped() {
     let mut config = server_config();
@@ -340,7 +344,7 @@ fn a_client_without_a_connection_request_is_dropped() {
     net.connect();
 }
 
-/// With a full pool no reliable message is lost; the sender is blocked instead.
+/// A receiver without memory refuses reliable messages, and the sender retransmits them until they are accepted.
 #[test]
 fn an_application_that_does_not_read_blocks_the_sender() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };
@@ -350,7 +354,7 @@ fn an_application_that_does_not_read_blocks_the_sender() {
     let (client, _) = net.connect();
     for number in 0..500_u32 {
         let message = [&[0x86][..], &number.to_be_bytes(), &[0; 300]].concat();
-        net.pair.a.send(net.pair.now, client, &message, Delivery::RELIABLE_ORDERED).expect("room");
+        net.pair.a.send(net.pair.now, client, &message, Delivery::RELIABLE_ORDERED).expect("free memory");
     }
     // The application stops reading for a while.
     let end = net.now() + Duration::from_secs(30);
@@ -361,7 +365,7 @@ fn an_application_that_does_not_read_blocks_the_sender() {
     assert_eq!(
         arrived.len(),
         500,
-        "{:?} {:?} {:?}",
+        "client: {:?}, server: {:?}, connection: {:?}",
         net.client,
         net.server.last(),
         net.pair.a.connection_stats(client)
@@ -369,7 +373,7 @@ fn an_application_that_does_not_read_blocks_the_sender() {
     assert!(arrived.iter().zip(0_u32..).all(|(message, number)| message[1..5] == number.to_be_bytes()));
 }
 
-/// A paused connection keeps its events and refuses data once its memory is full; other connections continue.
+/// A paused connection refuses data once its memory is full, and delivers everything after it is resumed.
 #[test]
 fn a_paused_connection_keeps_its_events() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };
@@ -387,7 +391,7 @@ fn a_paused_connection_keeps_its_events() {
                 &[&[0x86, number][..], &[0; 300]].concat(),
                 Delivery::RELIABLE_ORDERED,
             )
-            .expect("room");
+            .expect("free memory");
     }
     net.run_for(Duration::from_secs(3));
     assert!(net.server.is_empty());

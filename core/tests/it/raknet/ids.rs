@@ -1,4 +1,4 @@
-//! The message IDs that an application may send and receive: the table of docs/raknet.md.
+//! The message ids that an application may send and receive, as in the table of docs/raknet.md.
 
 use rakwire::raknet::{Delivery, DropReason, Reliability, SendError};
 use rakwire::sim::Conditions;
@@ -7,14 +7,14 @@ use rakwire::wire::id;
 use crate::support::forged::{capsule, data};
 use crate::support::raknet::{Net, messages};
 
-/// A datagram and message number above those of the handshake.
+/// A number that is greater than all datagram and message numbers of the handshake.
 const NEXT: u32 = 20;
 
 #[test]
-fn applications_send_message_ids_from_1b_up() {
+fn applications_can_send_only_message_ids_from_0x1b() {
     let mut net = Net::new(Conditions::default(), 1);
     let (client, _) = net.connect();
-    assert_eq!((id::TIMESTAMP, id::USER), (0x1B, 0x86), "as in the table");
+    assert_eq!((id::TIMESTAMP, id::USER), (0x1B, 0x86), "the ids in docs/raknet.md");
     for first in 0..=u8::MAX {
         let sent = net.pair.a.send(net.pair.now, client, &[first, 7], Delivery::RELIABLE_ORDERED);
         let expected = if first < 0x1B { Err(SendError::ReservedId) } else { Ok(None) };
@@ -43,9 +43,9 @@ const fn is_control(first: u8) -> bool {
     )
 }
 
-/// Received datagrams may contain any id, but messages of RakNet itself never reach the application.
+/// RakNet handles its own messages, and drops others with an id below 0x1B.
 #[test]
-fn applications_receive_message_ids_from_1b_up() {
+fn applications_receive_only_message_ids_from_0x1b() {
     for first in 0..=u8::MAX {
         let mut net = Net::new(Conditions::default(), 1);
         net.connect();

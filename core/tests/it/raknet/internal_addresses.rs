@@ -1,4 +1,4 @@
-//! The local addresses that peers announce (docs/raknet.md#internal-addresses).
+//! The internal addresses that peers announce to each other (docs/raknet.md#internal-addresses).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn addresses(count: u8) -> Vec<SocketAddr> {
     ipv4.chain([ipv6]).collect()
 }
 
-/// The connection at one peer, and the addresses announced to it.
+/// The connection at one peer, and the addresses that the other peer announced.
 type Opened = (ConnectionId, Vec<SocketAddr>);
 
 fn opened(peer: &mut Peer<'_>) -> Option<Opened> {
@@ -22,7 +22,7 @@ fn opened(peer: &mut Peer<'_>) -> Option<Opened> {
     Some((id, peer.internal_addresses(id).to_vec()))
 }
 
-/// Connects without polling any event after `Connected`.
+/// Connects without polling events after `Connected`, so that the announced addresses stay available.
 fn connect(net: &mut Net) -> [Opened; 2] {
     net.pair.a.connect(net.now(), net.pair.b_address).expect("a free slot");
     let (mut client, mut server) = (None, None);
@@ -32,12 +32,12 @@ fn connect(net: &mut Net) -> [Opened; 2] {
         if let (Some(client), Some(server)) = (&client, &server) {
             return [client.clone(), server.clone()];
         }
-        assert!(net.pair.step(), "it is connected");
+        assert!(net.pair.step(), "the handshake must complete");
     }
 }
 
 #[test]
-fn both_sides_receive_the_addresses_of_the_peer() {
+fn both_peers_receive_each_others_internal_addresses() {
     let mut net = Net::new(Conditions::default(), 1);
     assert_eq!(net.pair.a.set_internal_addresses(&addresses(1)), Ok(()));
     assert_eq!(net.pair.b.set_internal_addresses(&addresses(3)), Ok(()));
@@ -45,7 +45,7 @@ fn both_sides_receive_the_addresses_of_the_peer() {
     assert_eq!((of_server, of_client), (addresses(3), addresses(1)));
 }
 
-/// Returns the free blocks at both peers of an idle connection, after one of them received `announced`.
+/// Connects and checks that the server received the addresses `announced`; returns the free blocks of both idle peers.
 fn blocks_while_idle(net: &mut Net, announced: &[SocketAddr]) -> [usize; 2] {
     let [(_, of_server), (_, of_client)] = connect(net);
     assert_eq!((&of_server[..], &of_client[..]), (&[][..], announced));
@@ -54,7 +54,7 @@ fn blocks_while_idle(net: &mut Net, announced: &[SocketAddr]) -> [usize; 2] {
 }
 
 #[test]
-fn an_empty_list_announces_nothing_and_takes_no_memory() {
+fn an_empty_address_list_announces_nothing_and_takes_no_memory() {
     let free = [false, true].map(|is_set_back| {
         let mut net = Net::new(Conditions::default(), 1);
         if is_set_back {
@@ -67,19 +67,19 @@ fn an_empty_list_announces_nothing_and_takes_no_memory() {
 }
 
 #[test]
-fn an_idle_connection_holds_no_memory_for_addresses() {
+fn an_idle_connection_holds_no_memory_for_received_addresses() {
     let free = [&[][..], &addresses(3)].map(|own| {
         let mut net = Net::new(Conditions::default(), 1);
         assert_eq!(net.pair.a.set_internal_addresses(own), Ok(()));
         blocks_while_idle(&mut net, own)
     });
     assert_eq!(free[0][1], free[1][1]);
-    // This peer's own list stays stored.
+    // The client keeps its own list in memory.
     assert!(free[0][0] > free[1][0]);
 }
 
 #[test]
-fn addresses_are_available_until_the_next_event() {
+fn internal_addresses_are_available_until_the_next_event_poll() {
     for of_one in [false, true] {
         let mut net = Net::new(Conditions::default(), 1);
         assert_eq!(net.pair.a.set_internal_addresses(&addresses(3)), Ok(()));
@@ -94,7 +94,7 @@ fn addresses_are_available_until_the_next_event() {
 }
 
 #[test]
-fn closing_a_connection_frees_the_memory_of_addresses() {
+fn closing_a_connection_frees_its_internal_addresses() {
     let mut net = Net::new(Conditions::default(), 1);
     let free = net.pair.b.blocks_available();
     assert_eq!(net.pair.a.set_internal_addresses(&addresses(9)), Ok(()));
@@ -107,7 +107,7 @@ fn closing_a_connection_frees_the_memory_of_addresses() {
 }
 
 #[test]
-fn more_addresses_than_configured_are_refused() {
+fn more_internal_addresses_than_the_limit_are_refused() {
     let mut config = client_config();
     config.address_count = Some(20);
     let mut of_ten = server_config();

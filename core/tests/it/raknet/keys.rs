@@ -1,4 +1,4 @@
-//! A server that requires keys makes a client's attempt fail immediately, with its requirement as the reason
+//! Messages of a server that requires keys: they make a client's attempt fail immediately, with a distinct reason
 //! (docs/raknet.md#key-problems).
 
 use rakwire::Instant;
@@ -19,9 +19,9 @@ const MTU: u16 = 1_200;
 /// The progress of a client's attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It has sent its first request.
+    /// The client has sent its request 1.
     Asked,
-    /// It has sent its connection request.
+    /// The client has sent its connection request.
     Requested,
 }
 use Stage::{Asked, Requested};
@@ -50,7 +50,7 @@ fn failure_after(client: &mut Peer<'_>, datagram: &[u8]) -> Option<ConnectFailur
     }
 }
 
-/// The failure for each id, followed by the contents that the documentation specifies.
+/// The messages about keys, with the failure that each one causes.
 const MESSAGES: [(&[u8], ConnectFailure); 7] = [
     (&[0x0A], ConnectFailure::SecurityRequired),
     (&[0x0A, 0], ConnectFailure::SecurityRequired),
@@ -65,7 +65,7 @@ const MESSAGES: [(&[u8], ConnectFailure); 7] = [
 ];
 
 #[test]
-fn key_problems_inside_the_connection_fail_the_attempt() {
+fn key_errors_inside_the_connection_fail_the_attempt() {
     for (message, failure) in MESSAGES {
         let datagram = data(0, capsule(Reliability::Reliable, 0, 0), message);
         assert_eq!(failure_after(&mut client(Requested), &datagram), Some(failure), "{message:02x?}");
@@ -73,7 +73,7 @@ fn key_problems_inside_the_connection_fail_the_attempt() {
 }
 
 #[test]
-fn offline_key_problems_fail_the_attempt() {
+fn offline_key_errors_fail_the_attempt() {
     for stage in [Asked, Requested] {
         for (message, failure) in MESSAGES {
             assert_eq!(failure_after(&mut client(stage), message), Some(failure), "{stage:?} {message:02x?}");
@@ -81,9 +81,9 @@ fn offline_key_problems_fail_the_attempt() {
     }
 }
 
-/// C++ RakNet passes the number of bytes as the number of bits, so only two bits of the message are sent.
+/// C++ RakNet declares the number of bytes as the number of bits, so it sends only two bits of a two-byte message.
 #[test]
-fn truncated_key_problems_of_cpp_raknet_are_read() {
+fn truncated_key_errors_of_cpp_raknet_are_parsed() {
     for left in [0x00, 0x0A] {
         let mut datagram = data(0, capsule(Reliability::Reliable, 0, 0), &[left]);
         datagram[5..7].copy_from_slice(&2_u16.to_be_bytes());
@@ -93,15 +93,15 @@ fn truncated_key_problems_of_cpp_raknet_are_read() {
     }
 }
 
-/// A client without a challenge cannot use an answer.
+/// An answer in reply 2 means that the server encrypts, although this client sent no challenge.
 #[test]
-fn a_reply_with_an_answer_requires_encryption() {
+fn an_unexpected_key_answer_fails_the_attempt_with_security_required() {
     let reply_2 = Offline::Reply2 { guid: GUID, client: SERVER.into(), mtu: MTU, answer: Some(&[9; 128]) };
     assert_eq!(failure_after(&mut client(Asked), &written(&reply_2)), Some(ConnectFailure::SecurityRequired));
 }
 
 #[test]
-fn key_problems_from_others_or_at_other_times_are_ignored() {
+fn key_errors_from_other_addresses_are_ignored() {
     for (message, _) in MESSAGES {
         let mut waiting = client(Asked);
         waiting.handle_datagram(NOW, ([203, 0, 113, 2], 19_132).into(), message);

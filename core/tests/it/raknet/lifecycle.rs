@@ -1,4 +1,4 @@
-//! Opening, use and closing of a connection, in virtual time.
+//! The life cycle of a connection, in virtual time: opening, sending and closing.
 
 use core::time::Duration;
 
@@ -18,12 +18,12 @@ fn latency(millis: u64) -> Conditions {
 }
 
 #[test]
-fn a_connection_opens_carries_messages_and_closes() {
+fn a_connection_opens_delivers_messages_and_closes() {
     let mut net = Net::new(latency(10), 1);
     let (client, server) = net.connect();
     let now = net.now();
-    net.pair.a.send(now, client, b"\x86hello", Delivery::RELIABLE_ORDERED).expect("room");
-    net.pair.b.send(now, server, b"\x86welcome", Delivery::UNRELIABLE).expect("room");
+    net.pair.a.send(now, client, b"\x86hello", Delivery::RELIABLE_ORDERED).expect("free memory");
+    net.pair.b.send(now, server, b"\x86welcome", Delivery::UNRELIABLE).expect("free memory");
     net.run_for(Duration::from_secs(1));
     assert_eq!(messages(&net.server), [b"\x86hello"]);
     assert_eq!(messages(&net.client), [b"\x86welcome"]);
@@ -40,7 +40,7 @@ fn a_connection_opens_carries_messages_and_closes() {
 }
 
 #[test]
-fn the_server_or_both_sides_may_close() {
+fn the_server_or_both_peers_may_disconnect() {
     for both in [false, true] {
         let mut net = Net::new(latency(10), 1);
         let (client, server) = net.connect();
@@ -63,7 +63,7 @@ fn messages_sent_before_a_disconnect_are_delivered() {
     let (client, server) = net.connect();
     for number in 0..50 {
         let message = [0x86, number];
-        net.pair.a.send(net.pair.now, client, &message, Delivery::RELIABLE_ORDERED).expect("room");
+        net.pair.a.send(net.pair.now, client, &message, Delivery::RELIABLE_ORDERED).expect("free memory");
     }
     net.pair.a.disconnect(net.pair.now, client);
     net.run_for(Duration::from_secs(20));
@@ -76,7 +76,7 @@ fn messages_sent_before_a_disconnect_are_delivered() {
 fn messages_are_delivered_with_their_reliability_and_channel() {
     let mut net = Net::new(latency(5), 1);
     let (client, _) = net.connect();
-    let channel = Channel::new(31).expect("below 32");
+    let channel = Channel::new(31).expect("a channel below 32");
     let all = [
         Delivery::UNRELIABLE,
         Delivery::UNRELIABLE_SEQUENCED.on(channel),
@@ -86,7 +86,7 @@ fn messages_are_delivered_with_their_reliability_and_channel() {
     ];
     for delivery in all {
         let message = [0x86, delivery.reliability as u8];
-        net.pair.a.send(net.pair.now, client, &message, delivery).expect("room");
+        net.pair.a.send(net.pair.now, client, &message, delivery).expect("free memory");
     }
     net.run_for(Duration::from_secs(1));
     let arrived: Vec<_> = net
@@ -112,11 +112,11 @@ fn large_messages_are_split_and_sent_reliably() {
     let mut net = Net::new(Conditions { loss: 0.1, reordering: 0.2, ..latency(10) }, 3);
     let (client, _) = net.connect();
     let large: Vec<u8> = (0..200_000_u32).map(|index| ((index * 31) >> 3) as u8 | 0x86).collect();
-    net.pair.a.send(net.pair.now, client, &large, Delivery::UNRELIABLE).expect("room");
+    net.pair.a.send(net.pair.now, client, &large, Delivery::UNRELIABLE).expect("free memory");
     assert!(net.run_until(Duration::from_secs(60), |net| !net.server.is_empty()));
     let OwnedEvent::Message(_, delivery, bytes) = &net.server[0] else { panic!("{:?}", net.server[0]) };
     assert_eq!(delivery.reliability, Reliability::Reliable);
-    assert!(*bytes == large, "the message differs");
+    assert!(*bytes == large, "the received message must equal the sent one");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn an_attempt_fails_after_thirteen_unanswered_requests() {
     assert_eq!(net.pair.a.stats().bytes_sent, sizes);
 }
 
-/// On a path that drops large datagrams, the MTU of the connection is the first probed size that arrives.
+/// The client probes MTUs in descending order; larger datagrams are dropped.
 #[test]
 fn the_mtu_is_the_first_size_that_the_path_carries() {
     for (longest, mtu) in [(1_464, 1_492), (1_463, 1_200), (1_171, 576)] {
@@ -167,7 +167,7 @@ fn an_unresponsive_peer_times_out() {
     let mut net = Net::new(latency(10), 1);
     let (client, server) = net.connect();
     net.run_for(Duration::from_secs(60));
-    assert_eq!((&net.client[..], &net.server[..]), (&[][..], &[][..]), "an idle connection stays open");
+    assert_eq!((&net.client[..], &net.server[..]), (&[][..], &[][..]), "an idle connection must stay open");
     net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
     let start = net.now();
     net.run_for(Duration::from_secs(30));
@@ -177,8 +177,8 @@ fn an_unresponsive_peer_times_out() {
     assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
 }
 
-/// An application that cannot wait, such as a closing web page, passes a time after all deadlines directly after
-/// `disconnect`.
+/// An application that cannot wait, such as a web page that is closed, calls `handle_timeout` with a time after all
+/// deadlines directly after `disconnect`.
 #[test]
 fn an_immediate_disconnect_notifies_a_peer_with_outstanding_acknowledgements() {
     for (timeout, silence) in [(10, 0), (10, 4_500), (2, 0), (2, 900)] {
@@ -190,9 +190,9 @@ fn an_immediate_disconnect_notifies_a_peer_with_outstanding_acknowledgements() {
         net.pair
             .a
             .send(net.pair.now, client, b"\x86unacknowledged", Delivery::RELIABLE_ORDERED)
-            .expect("room");
+            .expect("free memory");
         net.run_for(Duration::from_millis(silence));
-        assert_eq!(net.client, [], "{timeout} s, {silence} ms");
+        assert_eq!(net.client, [], "timeout {timeout} s, silence {silence} ms");
         net.pair.set_conditions(latency(10));
         let now = net.pair.now;
         net.pair.a.disconnect(now, client);
@@ -201,7 +201,7 @@ fn an_immediate_disconnect_notifies_a_peer_with_outstanding_acknowledgements() {
         net.run_for(Duration::from_secs(1));
         assert_eq!(net.client, [OwnedEvent::Disconnected(client, DisconnectReason::Local)]);
         let ended = OwnedEvent::Disconnected(server, DisconnectReason::Remote);
-        assert_eq!(net.server.last(), Some(&ended), "{timeout} s, {silence} ms");
+        assert_eq!(net.server.last(), Some(&ended), "timeout {timeout} s, silence {silence} ms");
     }
 }
 
@@ -216,7 +216,7 @@ fn another_protocol_version_is_refused_with_the_servers_version() {
 }
 
 #[test]
-fn connections_open_without_cookies_and_through_a_relay() {
+fn a_client_that_does_not_know_its_dialled_address_connects_without_cookies() {
     let mut server = server_config();
     server.cookies = CookiePolicy::Off;
     let mut client = client_config();
@@ -270,9 +270,13 @@ fn can_send_reports_whether_a_message_would_be_accepted() {
     {
         for delivery in [Delivery::RELIABLE, recorded, far] {
             let expected = a.can_send(client, length, delivery);
-            assert_eq!(a.can_send(client, length, delivery), expected, "it changes nothing");
+            assert_eq!(
+                a.can_send(client, length, delivery),
+                expected,
+                "`can_send` must not change its own result"
+            );
             let sent = a.send(now, client, &vec![0x86; length], delivery);
-            assert_eq!(sent.map(|_| ()), expected, "{length} bytes");
+            assert_eq!(sent.map(|_| ()), expected, "a message of {length} bytes");
             for (count, refusal) in
                 refusals.iter_mut().zip([SendError::Empty, SendError::NeverFits, SendError::QuotaExceeded])
             {
@@ -282,11 +286,15 @@ fn can_send_reports_whether_a_message_would_be_accepted() {
     }
     assert!(refusals.iter().all(|count| *count > 0), "{refusals:?}");
     net.run_for(Duration::from_secs(20));
-    assert_eq!(net.pair.a.can_send(client, 900_000, recorded), Ok(()), "all was acknowledged");
+    assert_eq!(
+        net.pair.a.can_send(client, 900_000, recorded),
+        Ok(()),
+        "acknowledgements must free the memory"
+    );
     net.pair.a.disconnect(net.pair.now, client);
     assert_eq!(net.pair.a.can_send(client, 1, far), Err(SendError::NotConnected));
     net.run_for(Duration::from_secs(20));
-    assert_eq!(net.pair.a.can_send(client, 1, far), Err(SendError::NotConnected), "it is over");
+    assert_eq!(net.pair.a.can_send(client, 1, far), Err(SendError::NotConnected), "the connection is closed");
 }
 
 #[test]
@@ -306,7 +314,7 @@ fn duplicated_unreliable_messages_arrive_once() {
     let (client, _) = net.connect();
     for number in 0..20 {
         let message = [0x86, number];
-        net.pair.a.send(net.pair.now, client, &message, Delivery::UNRELIABLE).expect("room");
+        net.pair.a.send(net.pair.now, client, &message, Delivery::UNRELIABLE).expect("free memory");
         net.run_for(Duration::from_millis(5));
     }
     net.run_for(Duration::from_secs(1));
@@ -314,9 +322,9 @@ fn duplicated_unreliable_messages_arrive_once() {
     assert!(net.pair.b.stats().dropped(DropReason::DuplicateDatagram) > 0);
 }
 
-/// A refused or disconnected client may immediately reconnect from the same address.
+/// The server has disconnected the client, and its old connection may still be draining.
 #[test]
-fn a_closed_connection_is_replaced_by_the_next() {
+fn a_client_may_reconnect_immediately_from_its_address() {
     let mut net = Net::new(latency(5), 1);
     for _ in 0..5 {
         let (client, server) = net.connect();
@@ -330,7 +338,7 @@ fn a_closed_connection_is_replaced_by_the_next() {
     assert!(net.pair.a.connections().count() <= 1);
 }
 
-/// A connection that the server has accepted is open for the client.
+/// The client reports `Connected` as soon as the server accepts it, before the server reports the connection.
 #[test]
 fn a_server_closing_during_the_handshake_notifies_its_client() {
     let mut net = Net::new(latency(10), 1);
@@ -356,7 +364,7 @@ fn a_server_closing_during_the_handshake_notifies_its_client() {
 }
 
 #[test]
-fn an_mtu_that_no_peer_accepts_is_refused() {
+fn an_mtu_outside_576_to_1492_is_refused() {
     for (mtu, is_right) in
         [(0, false), (36, false), (37, false), (575, false), (576, true), (1_492, true), (1_493, false)]
     {
@@ -368,7 +376,7 @@ fn an_mtu_that_no_peer_accepts_is_refused() {
     }
 }
 
-/// As in C++ RakNet, a flag in data datagrams signals that the sender is in slow start.
+/// The flag has the same value as in C++ RakNet.
 #[test]
 fn data_datagrams_signal_whether_the_sender_is_in_slow_start() {
     const SLOW_START: u8 = 0x04;
@@ -380,7 +388,7 @@ fn data_datagrams_signal_whether_the_sender_is_in_slow_start() {
     let (mut now, mut hints) = (net.now(), Vec::new());
     // Every fourth datagram is lost.
     for _ in 0..200 {
-        net.pair.a.send(now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("room");
+        net.pair.a.send(now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("free memory");
         for (_, datagram) in answers(&mut net.pair.a, now) {
             hints.extend((datagram[0] & 0xE0 == 0x80).then_some(datagram[0] & SLOW_START));
             if hints.len() % 4 != 0 {

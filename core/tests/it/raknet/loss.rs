@@ -1,4 +1,4 @@
-//! The cost of losses, in virtual time and with the default memory.
+//! The throughput and delay of messages on lossy paths, in virtual time.
 //!
 //! This command prints the table in docs/congestion.md: `cargo test -p rakwire --test it raknet::loss -- --nocapture
 //! --test-threads 1`
@@ -14,12 +14,12 @@ const MESSAGES: u32 = 20_000;
 const SEEDS: u64 = 9;
 const LATENCY: Duration = Duration::from_millis(25);
 
-/// When the remote peer acknowledges.
+/// The time at which the receiver sends acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Acks {
-    /// Like this crate.
+    /// After the default acknowledgement delay.
     Usual,
-    /// Each datagram immediately.
+    /// Immediately for each datagram.
     AtOnce,
 }
 
@@ -75,7 +75,7 @@ fn transfer(capacity: Capacity, acks: Acks, there: Conditions, back: Conditions,
     Run {
         rate: f64::from(MESSAGES) / pair.now.saturating_since(start).as_secs_f64(),
         p99: delays[delays.len() / 100 * 99 - 1],
-        sender: pair.a.connection_stats(id).expect("it is open"),
+        sender: pair.a.connection_stats(id).expect("an open connection"),
         forth: *pair.forth().stats(),
         back: *pair.back().stats(),
         no_memory: pair.b.stats().dropped(DropReason::NoMemory),
@@ -117,7 +117,7 @@ fn measure(name: &str, acks: Acks, conditions: Conditions) -> (f64, Duration, f6
 }
 
 #[test]
-fn random_losses_reduce_the_throughput_only_moderately() {
+fn random_loss_reduces_the_throughput_only_moderately() {
     for acks in [Acks::Usual, Acks::AtOnce] {
         let (clean, p99, _) = measure("0 %", acks, lossy(0.0));
         let paths = [
@@ -128,25 +128,35 @@ fn random_losses_reduce_the_throughput_only_moderately() {
         ];
         for (name, conditions, goal, least) in paths {
             let (rate, late, worst) = measure(name, acks, conditions);
-            assert!(rate >= goal * clean, "{name} {acks:?}: {rate} of {clean}");
-            assert!(worst >= least * clean, "{name} {acks:?}: {worst} of {clean}");
-            assert!(late <= p99 * 3 / 2 || name == "15 %", "{name} {acks:?}: {late:?} instead of {p99:?}");
+            assert!(rate >= goal * clean, "{name} {acks:?}: {rate} messages/s, {clean} without loss");
+            assert!(
+                worst >= least * clean,
+                "{name} {acks:?}: at worst {worst} messages/s, {clean} without loss"
+            );
+            assert!(
+                late <= p99 * 3 / 2 || name == "15 %",
+                "{name} {acks:?}: p99 of {late:?}, {p99:?} without loss"
+            );
         }
     }
 }
 
-/// The following acknowledgements name the same datagrams again.
+/// Later acknowledgements repeat the numbers of the lost one.
 #[test]
 fn a_lost_acknowledgement_causes_no_spurious_loss() {
     for (seed, loss) in [(1, 0.05), (2, 0.1), (3, 0.15)] {
         let capacity = Capacity { blocks: 16_384, ..Capacity::for_connections(1) };
         let run = transfer(capacity, Acks::Usual, lossy(0.0), lossy(loss), seed);
-        assert!(run.back.lost >= 3, "{loss}: {} lost", run.back.lost);
-        assert!(run.sender.datagrams_lost <= 16, "{loss}: {} resent", run.sender.datagrams_lost);
+        assert!(run.back.lost >= 3, "loss {loss}: only {} acknowledgements were lost", run.back.lost);
+        assert!(
+            run.sender.datagrams_lost <= 16,
+            "loss {loss}: {} datagrams were resent",
+            run.sender.datagrams_lost
+        );
     }
 }
 
-/// Repeated numbers extend records and add none.
+/// A repeated number extends an existing record instead of adding one.
 #[test]
 fn repeated_acknowledgements_cost_no_bytes_without_losses() {
     let run = transfer(Capacity::for_connections(1), Acks::Usual, lossy(0.0), lossy(0.0), 1);
@@ -154,25 +164,35 @@ fn repeated_acknowledgements_cost_no_bytes_without_losses() {
     assert!(run.back.bytes <= 10 * run.back.forwarded + 40, "{:?}", run.back);
 }
 
-/// A short message takes a whole block, but messages buffered after a lost one share blocks.
+/// A short message takes a whole block. Messages that wait for a lost one share blocks, so they need less memory.
 #[test]
-fn messages_buffered_after_a_lost_one_share_blocks() {
+fn messages_buffered_behind_a_lost_one_share_blocks() {
     let capacity = Capacity { blocks: 4_096, ..Capacity::for_connections(1) };
     let clean = transfer(capacity, Acks::Usual, lossy(0.0), lossy(0.0), 1);
     for seed in 0..SEEDS {
         let run = transfer(capacity, Acks::Usual, lossy(0.01), lossy(0.01), seed);
-        assert!(run.no_memory <= 250, "{seed}: {} datagrams without memory", run.no_memory);
-        assert!(run.rate >= 0.75 * clean.rate, "{seed}: {} of {}", run.rate, clean.rate);
+        assert!(run.no_memory <= 250, "seed {seed}: no memory for {} datagrams", run.no_memory);
+        assert!(
+            run.rate >= 0.75 * clean.rate,
+            "seed {seed}: {} messages/s, {} without loss",
+            run.rate,
+            clean.rate
+        );
     }
 }
 
-/// After a timeout a probe is sent even if the window is full of datagrams that are never acknowledged.
+/// After a retransmission timeout a probe is sent even if lost datagrams fill the congestion window.
 #[test]
 fn a_full_window_does_not_delay_probes() {
     let capacity = Capacity { blocks: 512, ..Capacity::for_connections(1) };
     let clean = transfer(capacity, Acks::Usual, lossy(0.0), lossy(0.0), 1);
     for seed in 0..SEEDS {
         let run = transfer(capacity, Acks::Usual, lossy(0.05), lossy(0.05), seed);
-        assert!(run.rate >= 0.3 * clean.rate, "{seed}: {} of {}", run.rate, clean.rate);
+        assert!(
+            run.rate >= 0.3 * clean.rate,
+            "seed {seed}: {} messages/s, {} without loss",
+            run.rate,
+            clean.rate
+        );
     }
 }

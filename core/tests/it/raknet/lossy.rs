@@ -23,7 +23,7 @@ const BAD_NETWORK: Conditions = Conditions {
     bursts: None,
 };
 
-/// Returns a number from which both peers generate a message.
+/// Returns a pseudorandom number from which the sender generates a message and the receiver verifies it.
 fn mix(seed: u64, number: u32) -> u64 {
     let mut x = seed ^ u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -61,11 +61,11 @@ impl Flow {
         Self { seed, sent: 0, next, arrived: 0, buffer: Vec::new() }
     }
 
-    /// Sends until the peer accepts no more.
+    /// Sends until the peer refuses a message for lack of memory.
     fn send(&mut self, peer: &mut Peer<'_>, now: Instant, id: ConnectionId) {
         while self.sent < MESSAGES {
             fill(self.seed, self.sent, &mut self.buffer);
-            let channel = Channel::new(channel_of(self.sent)).expect("below 32");
+            let channel = Channel::new(channel_of(self.sent)).expect("a channel below 32");
             match peer.send(now, id, &self.buffer, Delivery::RELIABLE_ORDERED.on(channel)) {
                 Ok(_) => self.sent += 1,
                 Err(SendError::QuotaExceeded | SendError::PoolExhausted | SendError::NotConnected) => return,
@@ -74,11 +74,15 @@ impl Flow {
         }
     }
 
-    /// Checks that a message is the next one of its channel, byte for byte.
+    /// Checks that a message equals the next one that was sent on its channel.
     fn arrive(&mut self, delivery: Delivery, message: &Message<'_>) {
         let channel = delivery.channel.number();
         let number = self.next[usize::from(channel)];
-        assert!(number < MESSAGES, "seed {}: one more than was sent on channel {channel}", self.seed);
+        assert!(
+            number < MESSAGES,
+            "seed {}: more messages arrived on channel {channel} than were sent",
+            self.seed
+        );
         fill(self.seed, number, &mut self.buffer);
         let same = message.chunks().flatten().eq(&self.buffer);
         assert!(same, "seed {}: message {number} on channel {channel} differs", self.seed);
@@ -101,7 +105,7 @@ impl Flow {
     }
 }
 
-/// Sends 2,000 messages in each direction; returns the number delivered, and the end time.
+/// Sends 2,000 messages in each direction; returns the number delivered and the time taken.
 fn run(seed: u64, conditions: Conditions, first_number: U24) -> (u32, Duration) {
     let capacity = Capacity { connections: 1, blocks: 8_192, block_size: 256 };
     let mut a = Peer::with_capacity(capacity, client_config());
@@ -139,7 +143,11 @@ fn close(pair: &mut Pair<Peer<'static>, Peer<'static>>, client: ConnectionId, se
     }
     for peer in [&pair.a, &pair.b] {
         assert_eq!(peer.connections().count(), 0);
-        assert_eq!(peer.blocks_available(), peer.blocks(), "blocks leaked");
+        assert_eq!(
+            peer.blocks_available(),
+            peer.blocks(),
+            "all blocks must be free after the connection has closed"
+        );
     }
 }
 
@@ -147,7 +155,7 @@ fn close(pair: &mut Pair<Peer<'static>, Peer<'static>>, client: ConnectionId, se
 fn all_messages_are_delivered_once_and_in_order_for_a_hundred_seeds() {
     for seed in 0..100 {
         let (arrived, took) = run(seed, BAD_NETWORK, U24::new(0));
-        assert_eq!(arrived, 2 * MESSAGES, "seed {seed} after {took:?}");
+        assert_eq!(arrived, 2 * MESSAGES, "seed {seed}: messages are missing after {took:?}");
     }
 }
 
@@ -155,7 +163,7 @@ fn all_messages_are_delivered_once_and_in_order_for_a_hundred_seeds() {
 fn all_messages_are_delivered_while_numbers_wrap() {
     for seed in 100..105 {
         let (arrived, took) = run(seed, BAD_NETWORK, U24::new(0xFF_FF80));
-        assert_eq!(arrived, 2 * MESSAGES, "seed {seed} after {took:?}");
+        assert_eq!(arrived, 2 * MESSAGES, "seed {seed}: messages are missing after {took:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The memory of an idle connection. Raising a limit here costs memory on every server.
+//! The memory of an idle connection, which a server needs for each of its slots.
 
 use core::time::Duration;
 
@@ -7,12 +7,13 @@ use rakwire::sim::Conditions;
 
 use crate::support::raknet::{Net, client_config, peer, server_config};
 
-/// Bytes per connection in the tables, including all timers. Black hole detection takes 40 of them: its counters, and
-/// the path MTU besides the negotiated MTU. Another 17 are for messages that were received whole before their sender
-/// split them.
+/// The limit of bytes per connection in the tables, including all timers.
+///
+/// Black hole detection takes 40 of these bytes, for its counters and for the path MTU besides the negotiated MTU.
+/// Another 17 bytes are for messages that were received whole before their sender split them.
 #[cfg(target_pointer_width = "64")]
 const PLACE: usize = 1_120;
-/// Additional bytes after a loss or reordering: two bits for each of 1,024 datagrams, and six bytes for each of the
+/// The bytes that record losses and reordering: two bits for each of 1,024 datagrams, and six bytes for each of the
 /// last 16 losses.
 #[cfg(target_pointer_width = "64")]
 const LOSS_HISTORY: usize = 1_024 / 4 + 16 * 6;
@@ -24,7 +25,7 @@ fn the_memory_per_connection_is_within_its_limit() {
     assert!(place <= PLACE + LOSS_HISTORY, "{place}");
 }
 
-/// A connection that is only kept alive takes a block for each ping and frees it.
+/// A connection that is only kept alive takes a block for each ping and then frees it.
 #[test]
 fn an_idle_connection_holds_blocks_only_for_pings() {
     let mut net = Net::with(peer(client_config()), peer(server_config()), Conditions::default(), 1);

@@ -16,7 +16,7 @@ fn net(client: (Capacity, Config), server: (Capacity, Config)) -> (Net, Connecti
     (net, client, server)
 }
 
-/// Sends messages of the maximum length, one byte less, and one byte more.
+/// Checks that the server can send messages of the maximum length and one byte less, but not one byte more.
 fn the_longest_arrives(mut net: Net, server: ConnectionId, expected: Option<usize>) {
     let longest = net.pair.b.max_message_len(server).expect("an open connection");
     assert!(expected.is_none_or(|expected| expected == longest), "{longest}");
@@ -79,7 +79,7 @@ fn accepted_messages_fit_a_peer_with_equal_memory() {
     }
 }
 
-/// The receiver reserves memory by the negotiated MTU, regardless of the current path MTU.
+/// A receiver reserves memory for parts of the negotiated MTU, even if a reduced path MTU makes the parts smaller.
 #[test]
 fn accepted_messages_are_delivered_after_the_path_mtu_shrinks() {
     for refused in [1_459, 1_167] {

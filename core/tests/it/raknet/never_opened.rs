@@ -1,7 +1,7 @@
-//! Connections that close before they were open.
+//! Connections that close during the handshake.
 //!
-//! The application that opens such a connection is notified of the reason. The application of the accepting peer is
-//! not notified at all, even if it has received messages meanwhile.
+//! The client reports the failed attempt with its reason. The server reports nothing, even if it has already received
+//! messages from the client.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -22,7 +22,7 @@ const OTHER: ([u8; 4], u16) = ([203, 0, 113, 5], 4_000);
 const GUID: Guid = Guid(5);
 const EARLY: &[u8] = b"\x86early";
 
-/// Delivers a reliable message with the number of its datagram.
+/// Delivers a reliable message; its message number equals its datagram number.
 fn deliver(peer: &mut Peer<'_>, number: u32, payload: &[u8]) {
     peer.handle_datagram(
         NOW,
@@ -78,7 +78,7 @@ fn close_all(peer: &mut Peer<'_>) {
     let mut now = NOW;
     while peer.connections().next().is_some() {
         now = now + Duration::from_secs(1);
-        assert!(now < NOW + Duration::from_secs(60), "the connection stays");
+        assert!(now < NOW + Duration::from_secs(60), "the connection must close within 60 s");
         peer.handle_timeout(now);
         answers(peer, now);
         assert!(peer.poll_event().is_none());
@@ -91,14 +91,14 @@ fn a_server_is_not_notified_of_a_connection_that_never_opened() {
     let mut server = awaiting_server();
     deliver(&mut server, 1, EARLY);
     deliver_part(&mut server, 2);
-    assert!(server.poll_event().is_none(), "it is not open yet");
+    assert!(server.poll_event().is_none(), "nothing may be reported before the connection is open");
     deliver(&mut server, 3, &written(&Control::Disconnect));
-    assert!(server.poll_event().is_none(), "it never opens");
+    assert!(server.poll_event().is_none(), "a connection that never opened must not be reported");
     close_all(&mut server);
 }
 
 #[test]
-fn a_server_is_not_notified_if_its_client_vanishes() {
+fn a_server_is_not_notified_of_a_client_that_vanishes_during_the_handshake() {
     let mut server = awaiting_server();
     deliver(&mut server, 1, EARLY);
     deliver_part(&mut server, 2);
@@ -106,11 +106,11 @@ fn a_server_is_not_notified_if_its_client_vanishes() {
 }
 
 #[test]
-fn a_client_is_only_notified_of_the_failure() {
+fn a_client_is_notified_only_of_the_connect_failure() {
     let (mut client, id) = requesting_client();
     deliver(&mut client, 0, EARLY);
     deliver_part(&mut client, 1);
-    assert!(client.poll_event().is_none(), "it is not open yet");
+    assert!(client.poll_event().is_none(), "nothing may be reported before the connection is open");
     deliver(&mut client, 2, &written(&Control::Disconnect));
     match client.poll_event() {
         Some(Event::ConnectFailed { id: failed, reason, .. }) => {
@@ -121,7 +121,6 @@ fn a_client_is_only_notified_of_the_failure() {
     close_all(&mut client);
 }
 
-/// Messages received before a connection opens are reported after `Connected`.
 #[test]
 fn messages_received_early_are_reported_after_the_connection_opens() {
     let mut server = awaiting_server();

@@ -11,17 +11,20 @@ const SEQUENCES: u64 = 3_000;
 fn invariants_hold_under_random_operations() {
     let mut delivered = 0;
     for seed in 0..SEQUENCES {
-        let sequence = Sequence::decode(&Sequence::random(seed)).expect("enough bytes for the setup");
+        let sequence = Sequence::decode(&Sequence::random(seed)).expect("bytes that decode to a sequence");
         match world::run(&sequence) {
             Ok(count) => delivered += count,
             Err(broken) => panic!("seed {seed}: {broken}\n{:#?}", shrink(sequence)),
         }
     }
-    assert!(delivered > 20 * SEQUENCES as usize, "only {delivered} messages arrived: nothing was tested");
+    assert!(
+        delivered > 20 * SEQUENCES as usize,
+        "only {delivered} messages arrived, too few for a meaningful test"
+    );
 }
 
 #[test]
-fn packets_are_written_back_as_they_were_read() {
+fn parsed_packets_round_trip() {
     let mut random = Random::new(7);
     for number in 0..200_000_u32 {
         let bytes = sparse(&mut random);
@@ -32,7 +35,7 @@ fn packets_are_written_back_as_they_were_read() {
     }
 }
 
-/// Returns the first byte of some packet, followed by bytes half of which are zero.
+/// Returns random bytes; after the first one, about half of them are zero.
 fn sparse(random: &mut Random) -> Vec<u8> {
     let length = 4 + random.below(80) as usize;
     let mut bytes = random.bytes(length);

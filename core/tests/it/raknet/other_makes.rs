@@ -1,4 +1,4 @@
-//! Other implementations: how they parse, what they omit, and what they do not expect.
+//! Compatibility with other implementations of RakNet: their parsers, omissions and expectations.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -64,12 +64,15 @@ fn handshake(client: Config, server: Config) -> [Vec<Vec<(u8, usize)>>; 2] {
 
 fn addresses_of(said: &[Vec<(u8, usize)>], id: u8) -> usize {
     let all = said.iter().flatten();
-    all.filter(|(found, _)| *found == id).map(|(_, addresses)| *addresses).next().expect("it was sent")
+    all.filter(|(found, _)| *found == id)
+        .map(|(_, addresses)| *addresses)
+        .next()
+        .expect("the message was sent")
 }
 
-/// Two servers in the npm registry crash on a list of ten addresses, and C++ RakNet misreads one of twenty.
+/// Two servers in the npm registry crash on a list of ten addresses, and C++ RakNet misreads a list of twenty.
 #[test]
-fn both_peers_list_the_address_count_of_their_version() {
+fn address_lists_have_the_length_of_the_protocol_version() {
     let policies = [CookiePolicy::Required, CookiePolicy::Off, CookiePolicy::Automatic];
     for cookies in policies {
         for (version, accepted, expected) in [
@@ -90,7 +93,7 @@ fn both_peers_list_the_address_count_of_their_version() {
     }
 }
 
-/// The addresses of this peer keep their positions, and a list of ten contains the first ones.
+/// The list begins with the peer's addresses in their order. A list of ten contains only the first ten.
 #[test]
 fn address_lists_of_any_length_contain_the_peers_addresses() {
     let own: Vec<SocketAddr> = (1..=12).map(|host| ([198, 51, 100, host], 7).into()).collect();
@@ -104,7 +107,7 @@ fn address_lists_of_any_length_contain_the_peers_addresses() {
             if let Some(Event::Connected { id, .. }) = net.pair.b.poll_event() {
                 break net.pair.b.internal_addresses(id);
             }
-            assert!(net.pair.step(), "it connects");
+            assert!(net.pair.step(), "the handshake must complete");
         };
         assert_eq!(announced[..], own[..expected]);
     }
@@ -121,7 +124,7 @@ fn new_incoming_connection_is_the_first_message_of_its_datagram() {
         let after_request: Vec<Vec<u8>> =
             ids.skip_while(|ids| !ids.contains(&0x09)).skip(1).filter(|ids| !ids.is_empty()).collect();
         assert_eq!(after_request[0][0], 0x13, "{after_request:?}");
-        assert!(after_request.concat().contains(&0), "a ping follows");
+        assert!(after_request.concat().contains(&0), "a ping must follow");
     }
 }
 
@@ -206,18 +209,18 @@ impl Requested {
     }
 }
 
-/// Some servers send "connection request accepted" unreliably, once for each request.
+/// Some servers send "connection request accepted" unreliably, once for each connection request.
 #[test]
-fn a_lost_acceptance_is_requested_again() {
+fn a_connection_request_is_repeated_until_it_is_accepted() {
     let password = ConnectOptions { password: b"friends", ..ConnectOptions::default() };
     for options in [ConnectOptions::default(), password] {
         let mut requested = Requested::new(&options);
         requested.wait(Duration::from_millis(999));
         assert_eq!(requested.requests, 1);
         requested.wait(Duration::from_millis(1_001));
-        assert_eq!(requested.requests, 2, "after a second");
+        assert_eq!(requested.requests, 2, "the second request is due after one second");
         requested.wait(Duration::from_millis(4_500));
-        assert_eq!(requested.requests, 5, "and each second after it");
+        assert_eq!(requested.requests, 5, "further requests are due every second");
         requested.accept(0);
         assert_eq!(requested.event(), Some(OwnedEvent::Connected(requested.id)));
         requested.wait(Duration::from_secs(8));
@@ -225,9 +228,9 @@ fn a_lost_acceptance_is_requested_again() {
     }
 }
 
-/// The failure distinguishes a server that stops responding from an absent one.
+/// This failure distinguishes a server that stops responding from one that never responded.
 #[test]
-fn a_stalled_handshake_has_a_distinct_failure() {
+fn a_stalled_handshake_fails_with_handshake_timeout() {
     let mut requested = Requested::new(&ConnectOptions::default());
     requested.wait(Duration::from_secs(30));
     let stuck = OwnedEvent::Failed(requested.id, ConnectFailure::HandshakeTimeout);
@@ -243,10 +246,9 @@ fn a_stalled_handshake_has_a_distinct_failure() {
     assert_eq!(only_first.event(), Some(OwnedEvent::Failed(id, ConnectFailure::HandshakeTimeout)));
 }
 
-/// Some implementations reuse datagram numbers. Messages in the second datagram are not lost, and those in the first
-/// are not repeated.
+/// Some implementations reuse datagram numbers for other messages.
 #[test]
-fn a_reused_datagram_number_loses_no_reliable_message() {
+fn a_reused_datagram_number_neither_loses_nor_repeats_reliable_messages() {
     let mut net = Net::new(Default::default(), 1);
     net.connect();
     net.run_for(Duration::from_millis(100));
@@ -268,8 +270,8 @@ fn a_reused_datagram_number_loses_no_reliable_message() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), 1);
 }
 
-/// A reused number counts as acknowledged, so a message in it that does not fit into memory is lost; a separate
-/// counter shows that.
+/// A datagram with a reused number is always acknowledged, so a message in it that exceeds the memory is lost. A
+/// separate drop reason counts such losses.
 #[test]
 fn a_message_lost_with_a_reused_datagram_number_is_counted() {
     let mut config = server_config();
@@ -279,7 +281,7 @@ fn a_message_lost_with_a_reused_datagram_number_is_counted() {
     net.run_for(Duration::from_millis(100));
     let client = net.pair.a_address;
     let mut take = |number: u32, reliable: u32| {
-        // They wait for a predecessor that never arrives.
+        // The messages wait for a predecessor that never arrives.
         let datagram = data(number, capsule(Reliability::ReliableOrdered, reliable, reliable), &[0x86; 400]);
         net.pair.b.handle_datagram(net.pair.now, client, &datagram);
         let stats = net.pair.b.stats();
@@ -288,13 +290,13 @@ fn a_message_lost_with_a_reused_datagram_number_is_counted() {
     let mut reliable = 100;
     while take(reliable, reliable) == (0, 0) {
         reliable += 1;
-        assert!(reliable < 1_000, "the memory is bounded");
+        assert!(reliable < 1_000, "the server must run out of memory");
     }
     assert_eq!(take(100, reliable + 1), (1, 1));
 }
 
-/// Three of eight foreign clients do not return a cookie. By default a server accepts them, and counts those that
-/// connect while it requires cookies.
+/// Three of eight other implementations never return a cookie. By default a server accepts their clients without one,
+/// and counts requests without a cookie while it requires cookies.
 #[test]
 fn a_client_without_cookie_support_is_counted_under_load() {
     let mut config = Config::new([2; 32]);
@@ -310,11 +312,10 @@ fn a_client_without_cookie_support_is_counted_under_load() {
         (is_in, server.stats().dropped(DropReason::MissingCookie))
     };
     assert_eq!([1, 2].map(&mut open), [(true, 0), (true, 0)]);
-    assert_eq!(open(3), (false, 1), "two are an eighth of sixteen");
+    assert_eq!(open(3), (false, 1), "the third client exceeds an eighth of 16 slots");
 }
 
-/// Some servers block an address after a request with another version. The client queries the version first, so it
-/// never sends one.
+/// Some servers block an address that requests another version, so the client queries the server's version with a ping.
 #[test]
 fn a_client_queries_the_version_before_its_first_request() {
     let answer = |pong: Option<&[u8]>, server_version: u8| {
@@ -338,15 +339,15 @@ fn a_client_queries_the_version_before_its_first_request() {
             now = client.poll_timeout().unwrap_or(now).max(now);
             client.handle_timeout(now);
         }
-        assert!(client.poll_event().is_none(), "the application did not ping");
+        assert!(client.poll_event().is_none(), "a pong to the client's own query must not be reported");
         (said, now.as_millis())
     };
     assert_eq!(answer(Some(b"\0\x05MCPE;"), 11), (vec![(1, 0), (5, 11)], 0));
     assert_eq!(answer(Some(b"another game"), 6), (vec![(1, 0), (5, 6)], 0));
-    assert_eq!(answer(None, 6), (vec![(1, 0), (5, 6)], 500), "a server without pongs");
+    assert_eq!(answer(None, 6), (vec![(1, 0), (5, 6)], 500), "a server that sends no pong");
 }
 
-/// No query is sent if it cannot help, and a short attempt spends little time on it.
+/// No query is sent if the version cannot change. An attempt spends at most a quarter of its timeout on the query.
 #[test]
 fn the_version_is_queried_once_and_within_the_timeout() {
     let first = |version: u8, options: ConnectOptions<'_>| {

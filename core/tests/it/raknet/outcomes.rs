@@ -19,16 +19,16 @@ use crate::support::raknet::{client_config, peer, server_config};
 const NOW: Instant = Instant::from_micros(1_000_000);
 const MTU: u16 = 1_200;
 
-/// The state of each of the four known clients. Their GUID is the number of the state.
+/// The state of a client that the server knows. Its GUID is the number of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// Has sent request 2.
+    /// The client has sent request 2.
     Unverified = 1,
-    /// Has sent its connection request.
+    /// The client has sent its connection request.
     Awaiting,
-    /// Is connected.
+    /// The client is connected.
     Connected,
-    /// Has sent its disconnection notification; its connection only acknowledges retransmissions.
+    /// The client has sent its disconnection notification. The server only acknowledges its retransmissions.
     Ended,
 }
 use Known::{Awaiting, Connected, Ended, Unverified};
@@ -43,16 +43,16 @@ enum Owner {
 }
 use Owner::{Of, Unknown};
 
-/// The server's reaction to a request.
+/// The server's reaction to request 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// The same reply as to the first such request, and no other slot.
+    /// The server repeats its first reply to this client and takes no other slot.
     SameReply,
-    /// Reply 2 and a slot.
+    /// The server sends reply 2 and takes a slot.
     Accepted,
-    /// A refusal with this id, and no slot.
+    /// The server sends a refusal with this message id and takes no slot.
     Refused(u8),
-    /// A drop that is counted.
+    /// The server drops and counts the request.
     Dropped(DropReason),
 }
 use Outcome::{Accepted, Dropped, Refused, SameReply};
@@ -91,14 +91,14 @@ fn request_2(server: &mut Peer<'_>, from: SocketAddr, security: ClientSecurity<'
     server.handle_datagram(NOW, from, &written(&request));
 }
 
-/// Sends both requests, with a cookie if required; returns the server's responses.
+/// Sends requests 1 and 2, with a cookie if required; returns the server's responses to request 2.
 fn ask(server: &mut Peer<'_>, from: SocketAddr, guid: Guid) -> Vec<Vec<u8>> {
     let security = cookie(server, from).map_or(ClientSecurity::None, ClientSecurity::Cookie);
     request_2(server, from, security, guid);
     answers(server, NOW).into_iter().filter(|(to, _)| *to == from).map(|(_, answer)| answer).collect()
 }
 
-/// Brings a client to this state; returns the response to its request 2.
+/// Advances a client's connection to the state `known`. Returns the server's reply 2.
 fn bring(server: &mut Peer<'_>, known: Known) -> Vec<u8> {
     let (from, guid) = (address(Of(known)), guid(Of(known)));
     let reply = ask(server, from, guid).pop().expect("reply 2");
@@ -123,7 +123,7 @@ fn bring(server: &mut Peer<'_>, known: Known) -> Vec<u8> {
     reply
 }
 
-/// Returns a server with the four clients, and its responses to them.
+/// Returns a server with a client in each state, and the server's reply 2 to each client.
 fn server_that_knows() -> (Peer<'static>, [Vec<u8>; 4]) {
     let mut server = peer(server_config());
     let replies = KNOWN.map(|known| bring(&mut server, known));
@@ -138,10 +138,10 @@ fn server_that_knows() -> (Peer<'static>, [Vec<u8>; 4]) {
     (server, replies)
 }
 
-/// The address and the GUID in a request, and its outcome.
+/// The owner of the address and of the GUID in request 2, and the outcome.
 #[rustfmt::skip]
 const TABLE: [(Owner, Owner, Outcome); 25] = [
-    // Address and GUID are known: the client may not have received its reply, so the server repeats it.
+    // Address and GUID are known. If both belong to a client that may lack its reply, the server repeats the reply.
     (Of(Unverified), Of(Unverified), SameReply),
     (Of(Unverified), Of(Awaiting),   ALREADY_CONNECTED),
     (Of(Unverified), Of(Connected),  ALREADY_CONNECTED),
@@ -189,9 +189,9 @@ fn check(server: &mut Peer<'_>, from: SocketAddr, guid: Guid, first: &[u8], expe
         }
         Refused(refusal) => {
             assert_eq!((answers[0][0], after), (refusal, before), "{row}");
-            assert!(id == id_before || id.is_none(), "{row}: only an ended connection may make way");
+            assert!(id == id_before || id.is_none(), "{row}: only a closed connection may be evicted");
         }
-        Dropped(reason) => panic!("{row}: {reason:?} does not belong to this table"),
+        Dropped(reason) => panic!("{row}: TABLE cannot contain the outcome {reason:?}"),
     }
 }
 
@@ -207,15 +207,18 @@ fn every_pair_of_address_and_guid_has_the_documented_outcome() {
     }
     let all = KNOWN.into_iter().map(Of).chain([Unknown]);
     let pairs = all.clone().flat_map(|from| all.clone().map(move |owner| (from, owner)));
-    assert!(pairs.clone().all(|pair| TABLE.iter().any(|row| (row.0, row.1) == pair)), "a pair is missing");
+    assert!(
+        pairs.clone().all(|pair| TABLE.iter().any(|row| (row.0, row.1) == pair)),
+        "TABLE must contain every pair of an address and a GUID"
+    );
     assert_eq!(pairs.count(), TABLE.len());
 }
 
-/// What happens at the server before a new client connects.
+/// An event at the server before a new client connects.
 #[derive(Clone, Copy, Debug)]
 enum Before {
     Nothing,
-    /// A client entered this state.
+    /// Another client entered this state.
     Came(Known),
     /// The new client's network was banned after its request 1.
     Banned,
@@ -224,11 +227,11 @@ enum Before {
 /// The cookie that the new client sends.
 #[derive(Clone, Copy, Debug)]
 enum Proof {
-    /// The cookie that it received, if any.
+    /// The cookie from reply 1, if there is one.
     Given,
     Wrong,
     Missing,
-    /// None, without a preceding request 1.
+    /// No cookie, and no preceding request 1.
     Unasked,
 }
 
@@ -273,7 +276,7 @@ const OTHER_HOST: Owner = Unknown;
 /// The configuration, the previous event, the new client's host, its cookie, and the outcome.
 type Row = (fn(&mut Config), Before, Owner, Proof, Outcome);
 
-/// The decisions about a new client with unknown address and GUID.
+/// The outcomes for a new client with an unknown address and GUID.
 #[rustfmt::skip]
 const NEWCOMERS: [Row; 21] = [
     (as_it_is,      Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
@@ -293,7 +296,7 @@ const NEWCOMERS: [Row; 21] = [
     (rarely,        Before::Came(Connected),  SAME_HOST,  Proof::Given,   Refused(0x1A)),
     (rarely,        Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
     (one_half_open, Before::Came(Unverified), OTHER_HOST, Proof::Given,   Dropped(DropReason::HalfOpenLimit)),
-    // The first client needs no cookie and gets none; from then on every client needs one.
+    // The first client needs no cookie and gets none. All later clients need one.
     (one_unvalidated,  Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
     (one_unvalidated,  Before::Nothing,          OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
     (one_unvalidated,  Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
@@ -319,8 +322,8 @@ fn new_clients_are_accepted_or_refused_by_the_servers_limits() {
             (Proof::Given, None) | (Proof::Missing | Proof::Unasked, _) => ClientSecurity::None,
         };
         if let Before::Banned = before {
-            let bans = server.bans_mut().expect("the allocator gives one");
-            bans.add("203.0.113.*".parse().expect("a pattern"), None).expect("room");
+            let bans = server.bans_mut().expect("a ban list");
+            bans.add("203.0.113.*".parse().expect("a pattern"), None).expect("a free entry");
         }
         let dropped = |server: &Peer<'_>| match expected {
             Dropped(reason) => server.stats().dropped(reason),
@@ -333,16 +336,16 @@ fn new_clients_are_accepted_or_refused_by_the_servers_limits() {
             (None, None) => Dropped(DropReason::Unexpected),
             (Some((_, reply)), Some(_)) if reply[0] == 0x08 => Accepted,
             (Some((_, reply)), None) => Refused(reply[0]),
-            other => panic!("row {number}: {other:?}"),
+            other => panic!("NEWCOMERS[{number}]: {other:?}"),
         };
         match (found, expected) {
-            (Dropped(_), Dropped(_)) => assert_eq!(dropped(&server), before + 1, "row {number}"),
-            (found, expected) => assert_eq!(found, expected, "row {number}"),
+            (Dropped(_), Dropped(_)) => assert_eq!(dropped(&server), before + 1, "NEWCOMERS[{number}]"),
+            (found, expected) => assert_eq!(found, expected, "NEWCOMERS[{number}]"),
         }
     }
 }
 
-/// A connecting client is notified of each refusal in the table.
+/// Only a refusal from the server's address fails the attempt.
 #[test]
 fn every_refusal_is_reported_to_the_client() {
     let to = address(Unknown);
@@ -358,7 +361,7 @@ fn every_refusal_is_reported_to_the_client() {
         assert_eq!(answers(&mut client, NOW).len(), 1);
         let refused = written(&Offline::Refused { refusal, guid: Guid(7) });
         client.handle_datagram(NOW, address(Of(Connected)), &refused);
-        assert!(client.poll_event().is_none(), "a third party cannot refuse");
+        assert!(client.poll_event().is_none(), "a refusal from another address must be ignored");
         client.handle_datagram(NOW, to, &refused);
         match client.poll_event() {
             Some(Event::ConnectFailed { id: failed, reason, .. }) => {
@@ -367,6 +370,6 @@ fn every_refusal_is_reported_to_the_client() {
             }
             other => panic!("{other:?}"),
         }
-        assert!(client.poll_event().is_none(), "it is reported once");
+        assert!(client.poll_event().is_none(), "the failure must be reported once");
     }
 }

@@ -28,8 +28,7 @@ fn ipv6() -> SocketAddr {
     SocketAddr::from(([0xFD71, 0, 0, 0, 0, 0, 0, 2], 19132))
 }
 
-/// Returns a connecting client, and the lengths of its first requests if the operating system refuses those longer
-/// than `longest` bytes.
+/// Returns a connecting client and the lengths of its first requests, if datagrams longer than `longest` are refused.
 fn dial(server: SocketAddr, longest: usize) -> (Peer<'static>, Vec<usize>) {
     let (mut client, now) = (peer(client_config()), Instant::ZERO);
     client.connect(now, server).expect("a free slot");
@@ -101,18 +100,18 @@ fn ipv6_mtus_never_exceed_an_ethernet_frame() {
     let Ok(Offline::Reply1 { security: ServerSecurity::Cookie(cookie), .. }) =
         Offline::read(&mut Reader::new(&replies[0].1))
     else {
-        panic!("a reply with a cookie")
+        panic!("expected a reply 1 with a cookie")
     };
     let security = ClientSecurity::Cookie(cookie);
     let request = Offline::Request2 { security, server: ipv6(), mtu: 1_492, guid: GUID };
     server.handle_datagram(now, ipv6(), &written(&request));
-    let id = server.connection_at(ipv6()).expect("it is accepted");
+    let id = server.connection_at(ipv6()).expect("an accepted connection");
     assert_eq!(server.connection_stats(id).map(|stats| stats.mtu), Some(MAX_MTU_IPV6));
 }
 
-/// Returns the MTUs of a client and a server with network interfaces of `interface` bytes.
+/// Returns three MTUs of peers whose network interfaces have an MTU of `interface` bytes.
 ///
-/// These are the MTU in the client's first request, and those that the server offers and accepts.
+/// These are the MTU in the client's request 1, the MTU that the server offers, and the MTU of the server's connection.
 fn mtus_at_interface(interface: u16, remote: SocketAddr) -> [Option<u16>; 3] {
     let (now, mut client_config, mut server_config) = (START, client_config(), server_config());
     client_config.interface_mtu = interface;
@@ -125,7 +124,7 @@ fn mtus_at_interface(interface: u16, remote: SocketAddr) -> [Option<u16>; 3] {
     let request =
         Offline::Request2 { security: ClientSecurity::None, server: remote, mtu: 1_492, guid: GUID };
     server.handle_datagram(now, remote, &written(&request));
-    let id = server.connection_at(remote).expect("it is accepted");
+    let id = server.connection_at(remote).expect("an accepted connection");
     [requested, offered, server.connection_stats(id).map(|stats| stats.mtu)]
 }
 
@@ -142,9 +141,9 @@ fn mtus_and_probes_never_exceed_the_interface() {
     assert_eq!(peer(config).connect(START, ipv4()), Err(ConnectError::InvalidMtu));
 }
 
-/// C++ RakNet accepts up to 1,492 bytes regardless of the MTU; other implementations send 1,480 and 1,482.
+/// Like C++ RakNet, a peer accepts datagrams longer than its own MTU. Other implementations send 1,480 or 1,482 bytes.
 #[test]
-fn datagrams_longer_than_the_local_mtu_are_read() {
+fn datagrams_longer_than_the_local_mtu_are_accepted() {
     let mut net = Net::new(Conditions::default(), 1);
     net.connect();
     net.run_for(Duration::from_millis(500));
@@ -171,11 +170,11 @@ struct Path {
     latency: Duration,
     /// Datagrams in flight: arrival time, sender and bytes.
     under_way: VecDeque<(Instant, usize, Vec<u8>)>,
-    /// The number of events that each peer polls per step.
+    /// The maximum number of events that each application polls per step.
     reads: [usize; 2],
     /// The datagrams that the first peer has sent.
     sent: Vec<Vec<u8>>,
-    /// Random loss in both directions, per thousand datagrams.
+    /// How many of a thousand datagrams are lost at random in each direction.
     lost_of_1000: u64,
     random: u64,
     id: ConnectionId,
@@ -223,7 +222,7 @@ impl Path {
         path
     }
 
-    /// Creates a path with random loss, per thousand datagrams.
+    /// Creates a path that loses `lost_of_1000` of a thousand datagrams at random.
     fn with_loss(lost_of_1000: u64, seed: u64) -> Self {
         let mut path = Self::new();
         (path.lost_of_1000, path.random) = (lost_of_1000, seed);
@@ -242,7 +241,7 @@ impl Path {
     }
 
     fn loses(&mut self) -> bool {
-        // The generator of Knuth's MMIX.
+        // The linear congruential generator of Knuth's MMIX.
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 33) % 1_000 < self.lost_of_1000
@@ -317,7 +316,7 @@ impl Path {
         self.peers.each_ref().map(|peer| peer.blocks() - peer.blocks_available())
     }
 
-    /// Returns true if both peers free all their blocks within a while, except for periodic datagrams.
+    /// Returns true if both peers hold no blocks at some step of the next two seconds.
     fn frees_all(&mut self) -> bool {
         (0..200).any(|_| {
             self.step();
@@ -356,7 +355,6 @@ fn new_datagrams_are_smaller_after_a_black_hole_is_detected() {
     }
 }
 
-/// All messages are delivered in order.
 #[test]
 fn unsplit_messages_are_split_when_the_path_mtu_shrinks() {
     let mut path = Path::new();
@@ -395,8 +393,8 @@ fn a_message_that_is_split_again_keeps_its_receipt_and_is_delivered_once() {
     }
 }
 
-/// A message is received whole, and then in parts, because its acknowledgement was lost. The first part has the
-/// message's number, so it is a duplicate, and the other parts must not wait for it.
+/// A message is received whole and then again in parts, because its acknowledgement was lost. The first part has the
+/// number of the whole message, so it is dropped as a duplicate. The other parts must not wait for it.
 #[test]
 fn a_message_received_before_it_was_split_leaves_no_state() {
     let mut net = Net::new(Conditions::default(), 1);
@@ -410,7 +408,7 @@ fn a_message_received_before_it_was_split_leaves_no_state() {
         datagram += 1;
         net.poll();
     };
-    // Number 100 leaves a gap, which takes a block from then on.
+    // Number 100 leaves a gap in the received numbers. Tracking the gap takes a block for the rest of the test.
     arrive(&mut net, 100, None, b"\x86");
     let free = net.pair.b.blocks_available();
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
@@ -433,8 +431,7 @@ fn a_message_received_before_it_was_split_leaves_no_state() {
     assert_eq!(net.pair.b.blocks_available(), free);
 }
 
-/// The first part of a message is duplicated, and its split id soon belongs to another message, as with
-/// implementations that reuse ids quickly.
+/// Some implementations reuse a split id soon. A duplicate part of the first message must not affect the second one.
 #[test]
 fn an_early_reuse_of_a_split_id_loses_no_message() {
     for order in [[0, 1], [1, 0]] {
@@ -461,7 +458,7 @@ fn an_early_reuse_of_a_split_id_loses_no_message() {
 
 /// The receiver drops large messages and acknowledges small ones that need no memory.
 #[test]
-fn a_receiver_that_does_not_read_is_not_a_black_hole() {
+fn a_receiver_that_does_not_read_is_not_mistaken_for_a_black_hole() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net =
@@ -469,7 +466,7 @@ fn a_receiver_that_does_not_read_is_not_a_black_hole() {
     let (client, _) = net.connect();
     for _ in 0..100 {
         let now = net.now();
-        net.pair.a.send(now, client, &[0x86; 1_400], Delivery::RELIABLE_ORDERED).expect("room");
+        net.pair.a.send(now, client, &[0x86; 1_400], Delivery::RELIABLE_ORDERED).expect("free memory");
     }
     // The application stops reading for a while.
     let end = net.now() + Duration::from_secs(120);
@@ -480,7 +477,8 @@ fn a_receiver_that_does_not_read_is_not_a_black_hole() {
     assert_eq!(net.pair.a.connection_stats(client).map(|stats| stats.mtu), Some(1_492));
 }
 
-/// On paths that fragment, the parts keep their size, because the receiver counts them.
+/// On a path that fragments IP packets, parts larger than the reduced MTU arrive. The receiver already has some of
+/// them, so all must keep their size.
 #[test]
 fn messages_split_for_a_larger_mtu_keep_their_parts() {
     let mut path = Path::new();
@@ -504,7 +502,8 @@ fn play(path: &mut Path, millis: usize) {
     path.step();
 }
 
-/// Returns the milliseconds until the MTU is reduced on a path that drops large datagrams, and others at random.
+/// Returns the time in milliseconds until the MTU is reduced on a path that drops all large datagrams, and others at
+/// random.
 fn time_to_heal(lost_of_1000: u64, seed: u64) -> usize {
     let mut path = Path::with_loss(lost_of_1000, seed);
     path.longest = 1_400;
@@ -514,28 +513,28 @@ fn time_to_heal(lost_of_1000: u64, seed: u64) -> usize {
             return millis;
         }
     }
-    panic!("no black hole at {lost_of_1000} of 1000, seed {seed}");
+    panic!("no black hole detected at a loss of {lost_of_1000}/1000, seed {seed}");
 }
 
 #[test]
 fn a_black_hole_is_detected_despite_random_loss() {
     for (lost_of_1000, longest) in [(0, 400), (10, 500), (50, 600), (200, 1_000)] {
         let times = (1..=16).map(|seed| time_to_heal(lost_of_1000, seed)).max();
-        assert!(times < Some(longest), "{lost_of_1000}: {times:?} ms");
+        assert!(times < Some(longest), "loss of {lost_of_1000}/1000: detected after {times:?} ms");
     }
 }
 
 #[test]
-fn random_loss_of_a_large_message_is_not_a_black_hole() {
+fn random_loss_of_a_large_message_is_not_mistaken_for_a_black_hole() {
     for loss in [0.01, 0.05, 0.2, 0.3] {
         for seed in 0..16 {
             let conditions = Conditions { loss, latency: Duration::from_millis(10), ..Conditions::default() };
             let mut net = Net::new(conditions, seed);
             let (client, _) = net.connect();
-            // A lost request 1 is followed by a smaller one.
+            // The negotiated MTU may be smaller than 1,492, because requests 1 may be lost.
             let mtu = |net: &Net| net.pair.a.connection_stats(client).map(|stats| stats.mtu);
             let (now, agreed) = (net.now(), mtu(&net));
-            net.pair.a.send(now, client, &[0x86; 1_000_000], Delivery::RELIABLE).expect("room");
+            net.pair.a.send(now, client, &[0x86; 1_000_000], Delivery::RELIABLE).expect("free memory");
             assert!(net.run_until(Duration::from_secs(600), |net| !net.server.is_empty()), "{loss} {seed}");
             assert_eq!(mtu(&net), agreed, "{loss} {seed}");
         }
@@ -543,12 +542,12 @@ fn random_loss_of_a_large_message_is_not_a_black_hole() {
 }
 
 #[test]
-fn random_loss_of_mixed_messages_is_not_a_black_hole() {
+fn random_loss_of_mixed_messages_is_not_mistaken_for_a_black_hole() {
     for lost_of_1000 in [10, 50, 200, 300] {
         for seed in 1..=16 {
             let mut path = Path::with_loss(lost_of_1000, seed);
             (0..60_000).step_by(10).for_each(|millis| play(&mut path, millis));
-            assert_eq!(path.mtus, [0; 0], "{lost_of_1000} of 1000, seed {seed}");
+            assert_eq!(path.mtus, [0; 0], "loss of {lost_of_1000}/1000, seed {seed}");
         }
     }
 }
@@ -556,7 +555,7 @@ fn random_loss_of_mixed_messages_is_not_a_black_hole() {
 /// The maximum datagram length on a path with an MTU of 1,300.
 const NARROW: usize = 1_272;
 
-/// Runs until everything was delivered or the connection has closed, for a limited time.
+/// Runs until all messages are delivered or the connection closes, at most ten seconds, and then one more second.
 fn run_until_arrived(path: &mut Path, messages: usize) {
     for _ in 0..1_000 {
         if path.arrived.len() == messages || path.ended.is_some() {
@@ -567,7 +566,7 @@ fn run_until_arrived(path: &mut Path, messages: usize) {
     (0..100).for_each(|_| path.step());
 }
 
-/// The return path has a smaller MTU than the handshake showed, and no small datagrams are in flight.
+/// The path never carries datagrams of the negotiated MTU, and no small datagrams are in flight.
 #[test]
 fn split_messages_are_delivered_on_a_path_that_never_carried_large_datagrams() {
     let unordered = Delivery::new(Reliability::ReliableWithReceipt);
@@ -600,8 +599,8 @@ fn a_large_transfer_completes_on_a_path_that_drops_large_datagrams() {
     assert_eq!(path.arrived, [100_000, 300_000]);
 }
 
-/// Ordered messages cannot be delivered twice, so they are split again although large datagrams were acknowledged
-/// before.
+/// Ordered messages cannot be delivered twice, so it is safe to split them again although earlier large datagrams were
+/// acknowledged.
 #[test]
 fn split_messages_are_delivered_after_the_path_mtu_shrinks() {
     let mut path = Path::new();
@@ -616,7 +615,7 @@ fn split_messages_are_delivered_after_the_path_mtu_shrinks() {
     assert_eq!((&path.mtus[..], path.ended), (&[1_200][..], None));
 }
 
-/// The last datagram of a message may fit the path although it is longer than the minimum MTU allows.
+/// The last datagram of a message may fit a path of 972 bytes although it is too long for the minimum MTU.
 #[test]
 fn split_messages_are_delivered_after_the_path_mtu_shrinks_again() {
     for length in [50_000, 44 * 1_137, 50_700, 5_000] {
@@ -639,7 +638,7 @@ fn split_messages_are_delivered_after_the_path_mtu_shrinks_again() {
     }
 }
 
-/// The path MTU is reduced after the whole message was received, but none of its acknowledgements.
+/// The path MTU is reduced after the receiver has the whole message, but before the sender has an acknowledgement.
 #[test]
 fn a_received_message_that_is_split_again_is_delivered_once() {
     let mut path = Path::new();
@@ -655,8 +654,8 @@ fn a_received_message_that_is_split_again_is_delivered_once() {
     assert_eq!(free, [0, 0]);
 }
 
-/// A message cannot be split again if a part of it was received. It cannot either if all of it may have been
-/// received, because it could be delivered twice.
+/// A message cannot be split again if one of its parts was acknowledged. Neither can an unordered message that may have
+/// been received whole, because it could be delivered twice.
 #[test]
 fn a_message_that_cannot_be_split_again_closes_the_connection() {
     for is_on_its_way in [true, false] {
@@ -675,7 +674,7 @@ fn a_message_that_cannot_be_split_again_closes_the_connection() {
         while path.ended.is_none() {
             path.step();
             let passed = path.now.saturating_since(since);
-            assert!(passed < client_config().timeout, "it hangs, {is_on_its_way}");
+            assert!(passed < client_config().timeout, "the connection did not close, {is_on_its_way}");
         }
         assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow), "{is_on_its_way}");
         assert_eq!(path.mtus, [1_200]);
@@ -685,10 +684,10 @@ fn a_message_that_cannot_be_split_again_closes_the_connection() {
 /// The length of a probe that exceeds an MTU of 1,200.
 const PROBE: usize = 1_168;
 
-/// Messages of 1,100 bytes fit the next smaller MTU, but not the path. No longer datagram is sent that could reveal
-/// the black hole.
+/// Messages of 1,100 bytes fit the next smaller MTU, but not the path. Only path probes are longer, so only they can
+/// reveal the black hole.
 #[test]
-fn messages_that_fit_the_next_smaller_mtu_are_delivered_on_a_still_smaller_path() {
+fn messages_that_fit_the_next_smaller_mtu_are_delivered_on_a_path_with_a_still_smaller_one() {
     for latency in [0, 10, 100] {
         for beside in [0, 1, 5] {
             let mut path = Path::with_latency(Duration::from_millis(latency));
@@ -699,7 +698,7 @@ fn messages_that_fit_the_next_smaller_mtu_are_delivered_on_a_still_smaller_path(
                 (0..beside).for_each(|_| path.send(20));
                 path.step();
                 let passed = path.now.saturating_since(since);
-                assert!(passed < Duration::from_secs(20), "it hangs, {latency} {beside} {:?}", path.mtus);
+                assert!(passed < Duration::from_secs(20), "stuck: {latency} {beside} {:?}", path.mtus);
             }
             assert_eq!(path.mtus, [1_200, 576], "{latency} {beside}");
         }
@@ -707,7 +706,7 @@ fn messages_that_fit_the_next_smaller_mtu_are_delivered_on_a_still_smaller_path(
 }
 
 #[test]
-fn a_flow_that_fits_the_next_smaller_mtu_continues_on_a_still_smaller_path() {
+fn a_flow_that_fits_the_next_smaller_mtu_continues_on_a_path_with_a_still_smaller_one() {
     for latency in [0, 10, 100] {
         let mut path = Path::with_latency(Duration::from_millis(latency));
         path.longest = 1_000;
@@ -720,19 +719,19 @@ fn a_flow_that_fits_the_next_smaller_mtu_continues_on_a_still_smaller_path() {
         while path.arrived(1_100) < 1_000 {
             path.step();
             let passed = path.now.saturating_since(since);
-            assert!(passed < Duration::from_secs(30), "it hangs, {latency} {}", path.arrived(1_100));
+            assert!(passed < Duration::from_secs(30), "stuck: {latency} {}", path.arrived(1_100));
         }
         assert_eq!(path.mtus, [1_200, 576], "{latency}");
     }
 }
 
 #[test]
-fn random_loss_below_the_next_smaller_mtu_is_not_a_black_hole() {
+fn random_loss_of_small_datagrams_is_not_mistaken_for_a_black_hole() {
     let mut probes = 0;
     for (lost_of_1000, seed) in [(10, 1), (200, 2), (500, 3), (600, 4)] {
         let mut path = Path::with_loss(lost_of_1000, seed);
         for step in 0..10_000 {
-            // At higher losses the game sends less, so that it does not outpace the path.
+            // The higher the loss, the less is sent, so that the send queue does not grow without bound.
             if step % (1 + lost_of_1000 / 20) == 0 {
                 path.send(20);
                 path.send(600);
@@ -745,9 +744,9 @@ fn random_loss_below_the_next_smaller_mtu_is_not_a_black_hole() {
     assert!(probes > 0);
 }
 
-/// Each outage is shorter than the timeout and loses a path probe.
+/// Each outage is shorter than the idle timeout and loses a path probe.
 #[test]
-fn outages_without_large_datagrams_are_not_a_black_hole() {
+fn outages_without_large_datagrams_are_not_mistaken_for_a_black_hole() {
     for latency in [0, 10, 100] {
         let mut path = Path::with_latency(Duration::from_millis(latency));
         for outage in 0..40 {
@@ -763,9 +762,9 @@ fn outages_without_large_datagrams_are_not_a_black_hole() {
     }
 }
 
-/// The last part is received; the others exceed the path MTU by less than a ping.
+/// The last part of the message is received. The other parts exceed the path MTU by less than the length of a ping.
 #[test]
-fn an_unsplittable_message_slightly_above_the_path_mtu_does_not_hang() {
+fn an_unsplittable_message_slightly_above_the_path_mtu_is_delivered_or_closes_the_connection() {
     for longest in [1_157, 1_160, 1_164, 1_170] {
         let mut path = Path::with_latency(Duration::from_millis(10));
         path.deliver(50_000, Delivery::RELIABLE_ORDERED);
@@ -776,16 +775,16 @@ fn an_unsplittable_message_slightly_above_the_path_mtu_does_not_hang() {
         while path.ended.is_none() && path.arrived.len() == 101 {
             path.step();
             let passed = path.now.saturating_since(since);
-            assert!(passed < client_config().timeout, "it hangs, {longest} {:?}", path.mtus);
+            assert!(passed < client_config().timeout, "stuck: {longest} {:?}", path.mtus);
         }
         let expected = if path.arrived.len() == 102 { None } else { Some(DisconnectReason::PathTooNarrow) };
         assert_eq!(path.ended, expected, "{longest}");
     }
 }
 
-/// Other messages are delivered meanwhile, so no timeout occurs.
+/// Other messages are acknowledged meanwhile, so the idle timeout does not close the connection.
 #[test]
-fn an_unsplittable_message_does_not_hang_among_others() {
+fn an_unsplittable_message_closes_the_connection_despite_other_traffic() {
     let mut path = Path::new();
     path.send(500_000);
     path.step();
@@ -803,7 +802,7 @@ fn an_unsplittable_message_does_not_hang_among_others() {
 
 /// The driver reports the refusal after the connection has closed.
 #[test]
-fn a_refused_datagram_of_a_closed_connection_changes_no_later_mtu() {
+fn a_too_large_report_after_a_disconnect_changes_no_mtu() {
     let mut path = Path::new();
     let [client, server] = path.addresses;
     let id = path.peers[1].connection_at(client).expect("a connection");
@@ -838,9 +837,9 @@ fn small(config: Config) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections: 1, blocks: 60, block_size: 256 }, config)
 }
 
-/// The receiver rarely has more than one or two free blocks, so it hardly ever accepts a large message.
+/// The receiver rarely has more than two free blocks, so it usually refuses large messages.
 #[test]
-fn a_receiver_of_only_small_messages_is_not_a_black_hole() {
+fn a_receiver_with_memory_only_for_small_messages_is_not_mistaken_for_a_black_hole() {
     let mut path = Path::between([peer(client_config()), small(server_config())]);
     path.reads[1] = 0;
     (0..80).for_each(|_| path.send(20));
@@ -861,7 +860,7 @@ fn a_receiver_of_only_small_messages_is_not_a_black_hole() {
     assert_eq!((path.arrived(1_400), &path.mtus[..], path.held()), (60, &[][..], [0; 2]));
 }
 
-/// Large datagrams still in flight deliver their message after the path was found too small for earlier ones.
+/// A message sent in large datagrams arrives after the MTU was reduced because earlier large datagrams were lost.
 #[test]
 fn late_large_datagrams_deliver_their_message_once() {
     let mut cut = 0;
@@ -888,9 +887,9 @@ fn late_large_datagrams_deliver_their_message_once() {
     assert!(cut > 10, "{cut}");
 }
 
-/// Datagrams sent before the refused one are still in flight.
+/// Datagrams sent before the operating system refused one are still in flight.
 #[test]
-fn datagrams_in_flight_before_a_refusal_deliver_their_message_once() {
+fn datagrams_in_flight_before_a_too_large_report_deliver_their_message_once() {
     let mut path = Path::with_latency(Duration::from_millis(50));
     path.send(2_800);
     path.step();
@@ -901,7 +900,7 @@ fn datagrams_in_flight_before_a_refusal_deliver_their_message_once() {
 }
 
 #[test]
-fn split_messages_are_split_again_after_a_refusal() {
+fn split_messages_are_split_again_after_a_too_large_report() {
     let mut path = Path::new();
     path.longest = 1_180;
     path.send(5_000);
@@ -915,8 +914,8 @@ fn split_messages_are_split_again_after_a_refusal() {
     assert!(longest <= Some(1_172), "{longest:?}");
 }
 
-/// Its header is shorter than the longest one, for which parts reserve space. Many messages are queued when the path
-/// MTU is reduced.
+/// Parts reserve space for the longest header, but the header of this message is shorter, so it fits unsplit. Many such
+/// messages are queued when the path MTU is reduced.
 #[test]
 fn a_message_that_fits_the_reduced_mtu_is_not_split() {
     let mut config = client_config();
@@ -933,7 +932,7 @@ fn a_message_that_fits_the_reduced_mtu_is_not_split() {
         }
         for _ in 0..5 {
             let low = Delivery::RELIABLE.with_priority(Priority::Low);
-            // If it is refused, enough messages are queued.
+            // A refused message means that enough are queued.
             let _ = path.peers[0].send(path.now, path.id, &[0x86; 1_150], low);
         }
         path.step();
@@ -946,7 +945,7 @@ fn a_message_that_fits_the_reduced_mtu_is_not_split() {
     assert_eq!(halves, 0);
 }
 
-/// The memory is full of messages that the sender's own application has not read yet.
+/// The sender's memory is full of received messages that its own application has not read.
 #[test]
 fn a_message_is_split_again_once_memory_is_available() {
     let mut path = Path::between([small(client_config()), peer(server_config())]);
@@ -963,7 +962,7 @@ fn a_message_is_split_again_once_memory_is_available() {
 }
 
 #[test]
-fn a_message_with_parts_that_never_fit_closes_the_connection() {
+fn a_message_that_lacks_the_memory_to_be_split_again_closes_the_connection() {
     let capacity = Capacity { connections: 2, blocks: 160, block_size: 256 };
     let mut path = Path::between([Peer::with_capacity(capacity, client_config()), peer(server_config())]);
     path.longest = NARROW;
@@ -972,7 +971,7 @@ fn a_message_with_parts_that_never_fit_closes_the_connection() {
     assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
 }
 
-/// Without memory for the large probe, neither it nor the small one is sent.
+/// While there is no memory for the large probe, the small probe must wait as well.
 #[test]
 fn a_large_probe_precedes_the_small_one_despite_a_lack_of_memory() {
     let mut path = Path::between([small(client_config()), peer(server_config())]);

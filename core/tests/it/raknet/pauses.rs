@@ -10,7 +10,7 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 const MESSAGES: u32 = 1_500;
 const LENGTH: usize = 100;
 
-/// A client with little memory that sends more than fits anywhere, and a server that echoes everything.
+/// A client with little memory that sends more than both peers can buffer, and a server that echoes all messages.
 struct Flood {
     net: Net,
     client: ConnectionId,
@@ -112,9 +112,9 @@ fn all_messages_reach_a_client_that_sends_before_it_reads() {
 
 /// Refused data is requested once memory is free, instead of after a timeout with backoff.
 #[test]
-fn refused_data_is_delivered_soon_after_memory_is_free() {
+fn refused_data_is_delivered_soon_after_memory_is_freed() {
     for seed in 0..40 {
         let took = took(160, 0.0, seed);
-        assert!(took < Duration::from_secs(2), "seed {seed}: {took:?}");
+        assert!(took < Duration::from_secs(2), "seed {seed}: the exchange took {took:?}");
     }
 }

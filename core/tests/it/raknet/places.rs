@@ -1,4 +1,4 @@
-//! When the slot of a client is freed, and the number of slots for one address.
+//! The time at which a server frees the slot of a client, and the number of slots for one address.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -18,7 +18,7 @@ struct Lan {
     server: Peer<'static>,
     clients: Vec<Client>,
     now: Instant,
-    /// The reasons of disconnections at the server.
+    /// The reasons of the disconnections that the server has reported.
     ended: Vec<DisconnectReason>,
 }
 
@@ -124,9 +124,9 @@ const NO_PLACE: Result<usize, Option<ConnectFailure>> =
     Err(Some(ConnectFailure::Refused(Refusal::NoFreeIncomingConnections)));
 
 #[test]
-fn a_slot_is_free_as_soon_as_a_player_has_left() {
+fn a_slot_is_free_once_its_player_disconnects() {
     let mut lan = Lan::new(1, |_| {});
-    let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
+    let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free slot");
     assert_eq!(lan.enter(([10, 0, 0, 3], 1), 2), NO_PLACE);
     let id = lan.clients[first].peer.connections().next().expect("a connection");
     lan.clients[first].peer.disconnect(lan.now, id);
@@ -136,9 +136,9 @@ fn a_slot_is_free_as_soon_as_a_player_has_left() {
 }
 
 #[test]
-fn a_slot_is_free_as_soon_as_a_player_was_disconnected() {
+fn a_slot_is_free_once_the_server_disconnects_its_player() {
     let mut lan = Lan::new(1, |_| {});
-    let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
+    let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free slot");
     let id = lan.server.connections().next().expect("a connection");
     lan.server.disconnect(lan.now, id);
     lan.deliver();
@@ -147,12 +147,12 @@ fn a_slot_is_free_as_soon_as_a_player_was_disconnected() {
 }
 
 #[test]
-fn a_vanished_client_keeps_its_address_and_guid_for_the_timeout_only() {
+fn a_vanished_client_keeps_its_address_and_guid_until_the_idle_timeout() {
     for ping_interval in [None, Some(Duration::from_secs(5)), Some(Duration::from_secs(3))] {
         let mut lan = Lan::new(4, |config| config.ping_interval = ping_interval);
-        let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
+        let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free slot");
         lan.run_for(Duration::from_millis(61_234));
-        assert!(lan.clients[first].is_connected && lan.ended.is_empty(), "an idle connection stays open");
+        assert!(lan.clients[first].is_connected && lan.ended.is_empty(), "an idle connection must stay open");
         // The last datagram of this client.
         let id = lan.clients[first].peer.connections().next().expect("a connection");
         let sent = lan.clients[first].peer.send(lan.now, id, &[0x90], rakwire::raknet::Delivery::RELIABLE);
@@ -174,7 +174,7 @@ fn a_vanished_client_keeps_its_address_and_guid_for_the_timeout_only() {
 #[test]
 fn a_single_loss_does_not_close_an_idle_connection() {
     let mut lan = Lan::new(4, |_| {});
-    let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
+    let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free slot");
     for round in 0..200 {
         // An outage of one second in either direction, at every offset between two pings.
         lan.run_for(Duration::from_millis(9_000 + round * 50));
@@ -187,12 +187,12 @@ fn a_single_loss_does_not_close_an_idle_connection() {
 
 #[test]
 fn an_unacknowledged_refusal_frees_its_slot_at_once() {
-    // The slot is free for another client, and for the same one with the right password.
+    // The slot is free for another client, and for the refused client if it retries with the right password.
     for (address, guid) in [([10, 0, 0, 3], 2), ([10, 0, 0, 2], 1)] {
         let mut lan = Lan::new(1, |_| {});
         lan.server.set_password(b"right").expect("a short password");
         let first = lan.dial(([10, 0, 0, 2], 1), 1, b"wrong");
-        // It has sent its connection request and does not receive the refusal.
+        // The client sends its connection request but receives no data datagrams, so the refusal is lost.
         let mut buffer = [0; MAX_DATAGRAM];
         for _ in 0..4 {
             let client = &mut lan.clients[first];
@@ -222,7 +222,7 @@ fn one_address_gets_at_most_three_quarters_of_the_slots() {
     }
     assert_eq!(lan.enter(([198, 51, 100, 1], 2_000), 20), NO_PLACE);
     assert_eq!(lan.server.stats().dropped(DropReason::AddressLimit), 1);
-    // Other addresses of its network get two more slots; the last two are only for other networks.
+    // Other addresses of that network get two more slots. The last two slots are reserved for other networks.
     assert!(lan.enter(([198, 51, 100, 2], 1_000), 21).is_ok());
     assert!(lan.enter(([198, 51, 100, 2], 1_001), 25).is_ok());
     assert_eq!(lan.enter(([198, 51, 100, 3], 1_000), 22), NO_PLACE);
@@ -234,7 +234,7 @@ fn one_address_gets_at_most_three_quarters_of_the_slots() {
     assert!(lan.enter(([198, 51, 100, 1], 3_000), 24).is_ok());
 }
 
-/// Friends who play together may share an address.
+/// Players in one household may share an address.
 #[test]
 fn one_address_may_fill_a_small_server() {
     let mut lan = Lan::new(8, |_| {});

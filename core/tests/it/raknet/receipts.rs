@@ -1,4 +1,4 @@
-//! Receipts of messages, and the progress of split ones.
+//! Receipts for messages, and the progress of split messages.
 
 use core::time::Duration;
 
@@ -26,7 +26,7 @@ fn net(client: Config, loss: f64, seed: u64) -> (Net, ConnectionId) {
 }
 
 fn send(net: &mut Net, id: ConnectionId, message: &[u8], delivery: Delivery) -> Option<Receipt> {
-    net.pair.a.send(net.pair.now, id, message, delivery).expect("room")
+    net.pair.a.send(net.pair.now, id, message, delivery).expect("free memory")
 }
 
 fn receipts(events: &[OwnedEvent]) -> Vec<(Receipt, Outcome)> {
@@ -44,7 +44,7 @@ fn close(net: &mut Net, id: ConnectionId) {
 }
 
 #[test]
-fn only_receipt_reliabilities_have_receipts() {
+fn only_reliabilities_with_receipt_return_a_receipt() {
     let (mut net, id) = net(client_config(), 0.0, 1);
     for delivery in [Delivery::UNRELIABLE, Delivery::RELIABLE, Delivery::RELIABLE_ORDERED] {
         assert_eq!(send(&mut net, id, b"\x86", delivery), None);
@@ -59,7 +59,7 @@ fn only_receipt_reliabilities_have_receipts() {
     close(&mut net, id);
 }
 
-/// Receipts are local: the remote peer sees the reliability without a receipt.
+/// Whether a message has a receipt is not sent to the remote peer.
 #[test]
 fn the_receiver_sees_the_reliability_without_a_receipt() {
     let (mut net, id) = net(client_config(), 0.0, 1);
@@ -103,8 +103,8 @@ fn every_reliable_message_is_acknowledged_once_over_a_bad_path() {
     close(&mut net, id);
 }
 
-/// A received unreliable message is acknowledged; a lost one is reported as lost, or acknowledged late. Each has one
-/// receipt.
+/// A receipt reports an unreliable message as acknowledged or lost. If an acknowledgement is lost, it may report a
+/// delivered message as lost.
 #[test]
 fn every_unreliable_message_gets_one_receipt() {
     let (mut net, id) = net(client_config(), 0.3, 3);
@@ -119,12 +119,14 @@ fn every_unreliable_message_gets_one_receipt() {
     let acknowledged = receipts.iter().filter(|(_, outcome)| *outcome == Outcome::Acknowledged).count();
     let arrived = messages(&net.server).len();
     assert!((100..180).contains(&arrived), "{arrived}");
-    assert!(acknowledged <= arrived && acknowledged + 70 > arrived, "{acknowledged} of {arrived}");
+    assert!(
+        acknowledged <= arrived && acknowledged + 70 > arrived,
+        "{acknowledged} acknowledged of {arrived} delivered"
+    );
     close(&mut net, id);
 }
 
-/// The receipt of a split message is reported when all parts are acknowledged, not when the last one is
-/// (docs/raknet.md#receipts).
+/// The receipt waits for the acknowledgements of all parts, in any order (docs/raknet.md#receipts).
 #[test]
 fn a_split_message_has_one_receipt_after_all_parts() {
     for seed in 0..10 {
@@ -134,7 +136,7 @@ fn a_split_message_has_one_receipt_after_all_parts() {
         assert_eq!(Some(receipts(&net.client)[0].0), receipt);
         net.run_for(Duration::from_secs(5));
         assert_eq!(receipts(&net.client), [(Receipt(1), Outcome::Acknowledged)]);
-        assert_eq!(messages(&net.server).len(), 1, "it was acknowledged, so it arrived");
+        assert_eq!(messages(&net.server).len(), 1, "an acknowledged message must have arrived once");
         close(&mut net, id);
     }
 }
@@ -155,7 +157,7 @@ fn an_expired_unreliable_message_is_reported_lost() {
     assert_eq!(net.pair.a.stats().dropped(DropReason::Expired), 1);
 }
 
-/// Messages without an outcome when the connection closes get no receipt, and no memory leaks.
+/// A message that is neither acknowledged nor lost when the connection closes gets no receipt.
 #[test]
 fn outstanding_receipts_are_not_reported_after_a_disconnect() {
     let (mut net, id) = net(client_config(), 1.0, 5);

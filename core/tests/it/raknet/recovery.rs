@@ -1,4 +1,4 @@
-//! The order and time of sending: prompt acknowledgements, resends before new messages, pacing, and loss detection.
+//! The order and timing of sent datagrams, and loss detection.
 
 use core::time::Duration;
 
@@ -59,7 +59,11 @@ impl Sender {
 
     fn send(&mut self, messages: usize) {
         for _ in 0..messages {
-            self.net.pair.a.send(self.net.pair.now, self.id, &MESSAGE, Delivery::RELIABLE).expect("room");
+            self.net
+                .pair
+                .a
+                .send(self.net.pair.now, self.id, &MESSAGE, Delivery::RELIABLE)
+                .expect("free memory");
         }
     }
 
@@ -68,7 +72,7 @@ impl Sender {
         self.net.pair.a.handle_timeout(self.net.pair.now);
     }
 
-    /// Polls all datagrams; returns the first byte and the contents of each.
+    /// Polls all datagrams.
     fn take_all(&mut self) -> Vec<Vec<u8>> {
         let mut buffer = [0; MAX_DATAGRAM];
         let mut all = Vec::new();
@@ -91,7 +95,7 @@ impl Sender {
         sent
     }
 
-    /// Polls data datagrams until the window is full.
+    /// Polls data datagrams for 25 ms, which is long enough to fill the congestion window despite pacing.
     fn take_window(&mut self) -> Vec<Sent> {
         let mut sent = self.take();
         for _ in 0..25 {
@@ -110,11 +114,11 @@ impl Sender {
     }
 
     fn acknowledge(&mut self, records: &[(U24, U24)]) {
-        let records_count = u16::try_from(records.len()).expect("a few");
+        let records_count = u16::try_from(records.len()).expect("at most 65,535 records");
         self.answer(DatagramHeader::Ack { arrival_speed: None, records: records_count }, records);
     }
 
-    /// Returns the first bytes of the datagrams sent in response to one with this number.
+    /// Receives a datagram with this number; returns the first byte of each datagram sent in response.
     fn answers_to(&mut self, number: u32) -> Vec<u8> {
         let mut datagram = written(&DatagramHeader::Data { hints: 0, number: U24::new(number) });
         datagram.extend([0x00, 0x00, 0x08, 0x86]);
@@ -123,15 +127,18 @@ impl Sender {
     }
 
     fn miss(&mut self, records: &[(U24, U24)]) {
-        self.answer(DatagramHeader::Nack { records: u16::try_from(records.len()).expect("a few") }, records);
+        self.answer(
+            DatagramHeader::Nack { records: u16::try_from(records.len()).expect("at most 65,535 records") },
+            records,
+        );
     }
 
     fn window(&self) -> u32 {
-        self.net.pair.a.connection_stats(self.id).expect("it is open").congestion_window
+        self.net.pair.a.connection_stats(self.id).expect("an open connection").congestion_window
     }
 
     fn late(&self) -> u64 {
-        self.net.pair.a.connection_stats(self.id).expect("it is open").datagrams_late
+        self.net.pair.a.connection_stats(self.id).expect("an open connection").datagrams_late
     }
 }
 
@@ -141,14 +148,18 @@ fn acknowledgements_are_never_delayed_by_the_congestion_window() {
     sender.send(100);
     let window = sender.take_window();
     assert!(!window.is_empty());
-    assert_eq!(sender.take(), [], "pacing and the limit delay messages");
-    // A datagram of the remote peer after a missing one.
-    assert_eq!(sender.answers_to(100), [0xC0, 0xA0], "missing and received numbers are reported at once");
-    assert_eq!(sender.answers_to(101), [0; 0], "the next one may be delayed");
+    assert_eq!(sender.take(), [], "pacing and the outgoing limit must delay messages");
+    // The datagrams before number 100 are missing.
+    assert_eq!(
+        sender.answers_to(100),
+        [0xC0, 0xA0],
+        "a gap must be reported immediately, with the received number"
+    );
+    assert_eq!(sender.answers_to(101), [0; 0], "an acknowledgement without a gap must be delayed");
     sender.pass(Duration::from_millis(10));
     let first: Vec<_> = sender.take_all().iter().map(|datagram| datagram[0]).collect();
-    assert_eq!(first, [0xC0], "received datagrams are acknowledged after the delay");
-    assert_eq!(sender.answers_to(99), [0xC0], "a late one was reported missing");
+    assert_eq!(first, [0xC0], "the acknowledgement is due after the delay");
+    assert_eq!(sender.answers_to(99), [0xC0], "a datagram reported missing must be acknowledged immediately");
 }
 
 #[test]
@@ -165,19 +176,18 @@ fn resends_precede_new_messages_and_respect_the_window() {
         let next = sender.take_window();
         let messages: Vec<_> = next.iter().map(|sent| sent.message).collect();
         assert_eq!(messages[..3], [second.message, fifth.message, last.message.next()], "{control:?}");
-        assert!(next[0].number.is_newer_than(last.number), "a resend has a new number");
+        assert!(next[0].number.is_newer_than(last.number), "a resend must have a new datagram number");
     }
 }
 
-/// An urgent message overtakes those of other channels. It overtakes none of its own channel, for which it would have
-/// to wait at the receiver.
+/// An urgent message that overtook earlier ones on its own channel would only wait for them at the receiver.
 #[test]
-fn no_message_overtakes_others_of_its_channel() {
+fn an_urgent_message_overtakes_only_other_channels() {
     let mut sender = Sender::new(|_| ());
     let mut send = |channel, priority, reliability| {
         let channel = Channel::new(channel).expect("a channel");
         let delivery = Delivery { reliability, channel, priority };
-        sender.net.pair.a.send(sender.net.pair.now, sender.id, &MESSAGE, delivery).expect("room");
+        sender.net.pair.a.send(sender.net.pair.now, sender.id, &MESSAGE, delivery).expect("free memory");
     };
     send(1, Priority::Low, Reliability::ReliableOrdered);
     send(1, Priority::Low, Reliability::ReliableOrdered);
@@ -195,7 +205,7 @@ fn no_message_overtakes_others_of_its_channel() {
     assert_eq!(places.collect::<Vec<_>>(), expected);
 }
 
-/// Under load the four priorities get shares of about 35 : 7 : 2.5 : 1, and none is starved.
+/// Under load, the four priorities share the bandwidth at about 35 : 7 : 2.5 : 1.
 #[test]
 fn priorities_share_the_bandwidth_by_their_weights() {
     let mut sender = Sender::new(|config| config.outgoing_limit = None);
@@ -204,7 +214,7 @@ fn priorities_share_the_bandwidth_by_their_weights() {
             if round < 400 || priority == Priority::Immediate {
                 let delivery = Delivery::RELIABLE.with_priority(priority);
                 let (now, id) = (sender.net.pair.now, sender.id);
-                sender.net.pair.a.send(now, id, &[byte; 1_400], delivery).expect("room");
+                sender.net.pair.a.send(now, id, &[byte; 1_400], delivery).expect("free memory");
             }
         }
     }
@@ -221,26 +231,25 @@ fn priorities_share_the_bandwidth_by_their_weights() {
     assert!(shares, "{counts:?}");
 }
 
-/// Small messages that are queued together share a datagram.
 #[test]
 fn small_messages_share_a_datagram() {
     let mut sender = Sender::new(|_| ());
     for byte in 0x86..0xF0_u8 {
         let (now, id) = (sender.net.pair.now, sender.id);
-        sender.net.pair.a.send(now, id, &[byte; 10], Delivery::RELIABLE).expect("room");
+        sender.net.pair.a.send(now, id, &[byte; 10], Delivery::RELIABLE).expect("free memory");
     }
     let datagrams = sender.take_all();
     let capsule = 6 + 10;
     assert_eq!(
         datagrams.len(),
         (0xF0 - 0x86) * capsule / 1_455 + 1,
-        "as many as fit the body of 1,455 bytes"
+        "each datagram must be filled up to 1,455 bytes"
     );
     assert!(datagrams[0].len() > 1_455 - capsule);
 }
 
 #[test]
-fn a_late_acknowledgement_prevents_the_resend_and_undoes_the_reduction() {
+fn a_late_acknowledgement_prevents_the_resend_and_undoes_the_window_reduction() {
     let mut sender = Sender::new_reno();
     sender.send(100);
     let window = sender.take_window();
@@ -251,11 +260,14 @@ fn a_late_acknowledgement_prevents_the_resend_and_undoes_the_reduction() {
     assert!(sender.window() < before);
     sender.acknowledge(&[(late.number, late.number)]);
     assert_eq!((sender.window(), sender.late()), (before, 1));
-    assert!(sender.take_window().iter().all(|sent| sent.message != late.message), "it was resent");
+    assert!(
+        sender.take_window().iter().all(|sent| sent.message != late.message),
+        "the late message must not be resent"
+    );
 }
 
 #[test]
-fn a_reduction_is_undone_even_after_the_resend() {
+fn a_late_acknowledgement_undoes_the_window_reduction_even_after_the_resend() {
     let mut sender = Sender::new_reno();
     sender.send(100);
     let window = sender.take_window();
@@ -269,10 +281,10 @@ fn a_reduction_is_undone_even_after_the_resend() {
     sender.acknowledge(&[(late.number, late.number)]);
     assert!(sender.window() >= before);
     sender.acknowledge(&[(late.number, late.number)]);
-    assert_eq!(sender.late(), 1, "only once");
+    assert_eq!(sender.late(), 1, "a repeated acknowledgement must not count again");
 }
 
-/// RFC 9002, section 7.3.2: acknowledgements of datagrams sent before a loss do not grow the reduced window.
+/// RFC 9002, section 7.3.2: acknowledgements of datagrams sent before a window reduction do not grow the window.
 #[test]
 fn the_window_grows_only_by_datagrams_sent_after_the_reduction() {
     let mut sender = Sender::new_reno();
@@ -292,12 +304,14 @@ fn the_window_grows_only_by_datagrams_sent_after_the_reduction() {
     assert!(sender.window() > reduced);
 }
 
-/// RFC 9002, section 6.1.2: when the latency of a path has just increased, a datagram is late, not lost.
+/// RFC 9002, section 6.1.2: the threshold is 9/8 of the latest RTT sample, so a sudden increase in latency is not
+/// mistaken for a loss.
 #[test]
-fn the_time_threshold_follows_the_latest_round_trip() {
+fn the_time_threshold_follows_the_latest_rtt_sample() {
     let mut sender = Sender::new(|config| config.min_resend_timeout = Duration::from_secs(1));
-    let lost =
-        |sender: &Sender| sender.net.pair.a.connection_stats(sender.id).expect("it is open").datagrams_lost;
+    let lost = |sender: &Sender| {
+        sender.net.pair.a.connection_stats(sender.id).expect("an open connection").datagrams_lost
+    };
     let before = lost(&sender);
     sender.send(2);
     let sent = sender.take();
@@ -306,12 +320,12 @@ fn the_time_threshold_follows_the_latest_round_trip() {
     sender.acknowledge(&[(sent[1].number, sent[1].number)]);
     assert_eq!(sender.take(), []);
     sender.pass(Duration::from_millis(11));
-    assert_eq!(lost(&sender), before, "nine eighths of 100 ms are not over");
+    assert_eq!(lost(&sender), before, "the threshold of 112.5 ms has not passed");
     sender.pass(Duration::from_millis(3));
     assert_eq!(lost(&sender), before + 1);
 }
 
-/// After reordering, a gap alone does not indicate a loss for a while.
+/// After reordering was detected, a negative acknowledgement alone no longer declares a datagram lost.
 #[test]
 fn reordering_widens_the_reordering_window() {
     let mut sender = Sender::new_reno();
@@ -322,7 +336,7 @@ fn reordering_widens_the_reordering_window() {
         sender.miss(&[(late.number, late.number)]);
         sender.acknowledge(&[(late.number, late.number)]);
     }
-    assert_eq!(sender.late(), 1, "the second was not declared lost");
+    assert_eq!(sender.late(), 1, "the second datagram must not be declared lost");
 }
 
 #[test]
@@ -335,18 +349,19 @@ fn negative_and_forged_acknowledgements_do_not_grow_the_window() {
         let next = sent[sent.len() - 1].number.next();
         for _ in 0..1_000 {
             sender.pass(Duration::from_millis(1));
-            // Before, after and around the datagrams in flight, but never exactly those.
+            // The acknowledged ranges lie before and after the datagrams in flight. The missing ones include them.
             sender.acknowledge(&[(U24::new(0), oldest.minus(1)), (next, next.plus(5_000))]);
             sender.miss(&[(U24::new(0), U24::new(0xFF_FFFE)), (oldest, next)]);
-            // A resend may be sent, so from here on its number is valid.
+            // The resends get new numbers, which later acknowledgements must not cover.
             assert!(sender.window() <= before, "{control:?}");
-            let in_flight = sender.net.pair.a.connection_stats(sender.id).expect("it is open").in_flight;
+            let in_flight =
+                sender.net.pair.a.connection_stats(sender.id).expect("an open connection").in_flight;
             assert!(in_flight <= before + MAX_DATAGRAM as u32);
         }
     }
 }
 
-/// A receiver that acknowledges everything immediately, received or not, gets at most the maximum window.
+/// A receiver that acknowledges everything immediately raises the congestion window to at most 8,192 datagrams.
 #[test]
 fn the_congestion_window_is_bounded() {
     for control in [CongestionControl::DelayBased, CongestionControl::NewReno] {
@@ -363,12 +378,15 @@ fn the_congestion_window_is_bounded() {
             }
             largest = largest.max(sender.window());
         }
-        assert!((2_000 * 1_459..=8_192 * 1_459).contains(&largest), "{control:?} {largest}");
+        assert!(
+            (2_000 * 1_459..=8_192 * 1_459).contains(&largest),
+            "{control:?}: a window of {largest} bytes"
+        );
     }
 }
 
-/// Returns when an unacknowledged datagram is resent, in milliseconds after the first transmission, without path
-/// probes.
+/// Returns the times at which an unacknowledged datagram is sent, in milliseconds after the first transmission. Path
+/// probes are not included.
 fn resend_times(change: impl FnOnce(&mut Config)) -> Vec<u64> {
     let mut sender = Sender::new(change);
     sender.send(1);
@@ -391,7 +409,7 @@ fn gaps(times: &[u64]) -> Vec<u64> {
 #[test]
 fn resend_timeouts_follow_the_configuration() {
     let usual = gaps(&resend_times(|_| {}));
-    assert!(usual[0] < 200, "a probe is sent early: {usual:?}");
+    assert!(usual[0] < 200, "the first resend must be an early probe: {usual:?}");
     assert!(usual[1..].windows(2).all(|pair| pair[1] + 2 >= 2 * pair[0] || pair[1] >= 1_999), "{usual:?}");
     let steady = gaps(&resend_times(|config| config.resend_backoff = 0));
     assert!(steady[1..].windows(2).all(|pair| pair[0].abs_diff(pair[1]) <= 1), "{steady:?}");
@@ -401,7 +419,7 @@ fn resend_timeouts_follow_the_configuration() {
     assert!(fast.iter().all(|gap| *gap <= 61), "{fast:?}");
 }
 
-/// No later datagram reveals the loss of the last one of a burst.
+/// The last datagram of a burst is lost, so no later acknowledgement reveals the loss.
 #[test]
 fn a_lost_tail_is_detected_before_the_timeout() {
     let mut sender = Sender::new(|_| {});
@@ -416,7 +434,7 @@ fn a_lost_tail_is_detected_before_the_timeout() {
     assert!(took < Duration::from_millis(170), "{took:?}");
 }
 
-/// Returns the most bytes sent in a millisecond, and the bytes sent in ten seconds.
+/// Returns the maximum number of bytes sent in a millisecond, and the number of bytes sent in ten seconds.
 fn flow(change: impl FnOnce(&mut Config), delivery: Delivery) -> (u64, u64) {
     let mut sender = Sender::new(change);
     let bottleneck = Some(Bottleneck::with_queue_of(20_000_000, 2 * LATENCY));
@@ -429,7 +447,7 @@ fn flow(change: impl FnOnce(&mut Config), delivery: Delivery) -> (u64, u64) {
         let waiting = net.pair.a.blocks() - net.pair.a.blocks_available();
         if waiting < 3_000 {
             for _ in 0..300 {
-                net.pair.a.send(now, sender.id, &MESSAGE, delivery).expect("room");
+                net.pair.a.send(now, sender.id, &MESSAGE, delivery).expect("free memory");
             }
         }
         let all = net.pair.a.stats().bytes_sent;
@@ -449,7 +467,10 @@ fn datagrams_are_paced_over_the_round_trip() {
     let quota = |config: &mut Config| config.outgoing_limit = None;
     let (largest, all) = flow(quota, Delivery::RELIABLE);
     let a_millisecond = all / 10_000;
-    assert!(largest <= 4 * a_millisecond + 4 * MAX_DATAGRAM as u64, "{largest} of {a_millisecond}");
+    assert!(
+        largest <= 4 * a_millisecond + 4 * MAX_DATAGRAM as u64,
+        "{largest} bytes in one millisecond, {a_millisecond} on average"
+    );
 }
 
 #[test]
@@ -457,7 +478,7 @@ fn the_outgoing_limit_is_respected() {
     for delivery in [Delivery::RELIABLE_ORDERED, Delivery::UNRELIABLE] {
         let (_, sent) = flow(|config| config.outgoing_limit = Some(2_000_000), delivery);
         let limit = 10 * 2_000_000 / 8;
-        assert!((limit * 9 / 10..limit * 102 / 100).contains(&sent), "{sent} {delivery:?}");
+        assert!((limit * 9 / 10..limit * 102 / 100).contains(&sent), "{sent} bytes sent, {delivery:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Secure connections that rekey during use (docs/secure.md#rekeying).
+//! Rekeying of secure connections (docs/secure.md#rekeying).
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -13,7 +13,7 @@ use crate::support::secure::{client_key, pinned, requiring_server, secure_client
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 const BETWEEN_MESSAGES: Duration = Duration::from_millis(250);
 
-/// A peer, and the low bits of the epochs in which it has sent, in order.
+/// A peer that records the low two bits of each epoch in which it sends, in order.
 struct Recorded {
     peer: Peer<'static>,
     epochs: Vec<u8>,
@@ -113,10 +113,13 @@ fn keys_change_in_both_directions_despite_loss() {
         }
         for end in [&pair.a, &pair.b] {
             let expected = (0..end.received.len() as u32).collect::<Vec<_>>();
-            assert_eq!(end.received, expected, "seed {seed}: each once, in order");
-            assert!(sent > 2_000 && sent - (end.received.len() as u32) < 20, "seed {seed}: {sent}");
+            assert_eq!(end.received, expected, "seed {seed}: each message must arrive once, in order");
+            assert!(
+                sent > 2_000 && sent - (end.received.len() as u32) < 20,
+                "seed {seed}: {sent} messages sent"
+            );
             assert!(end.epochs.windows(2).all(|two| two[1] == (two[0] + 1) % 4), "{:?}", end.epochs);
-            // One rekeying every two minutes, and one more at the beginning with an identity.
+            // The keys change every two minutes, and once more at the beginning if the client has an identity.
             let changes = end.epochs.len() - usize::from(has_identity);
             assert!((4..=6).contains(&changes), "seed {seed}: {:?}", end.epochs);
             assert_eq!(end.unauthentic, 0, "seed {seed}");

@@ -25,8 +25,7 @@ const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
 const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2);
 const ALREADY_CONNECTED: ConnectFailure = ConnectFailure::Refused(Refusal::AlreadyConnected);
 
-/// Messages of all sizes are delivered in both directions despite loss, duplication and reordering, and every
-/// datagram is sealed.
+/// Both peers send messages of up to 8,084 bytes on paths with loss, duplication and reordering.
 #[test]
 fn messages_are_delivered_in_sealed_datagrams_over_any_path() {
     let conditions = Conditions {
@@ -44,8 +43,8 @@ fn messages_are_delivered_in_sealed_datagrams_over_any_path() {
         let sent: Vec<Vec<u8>> =
             (0..60).map(|index| vec![0x86 + index % 7; 1 + 137 * usize::from(index)]).collect();
         for message in &sent {
-            net.pair.a.send(net.pair.now, client, message, Delivery::RELIABLE_ORDERED).expect("room");
-            net.pair.b.send(net.pair.now, server, message, Delivery::RELIABLE_ORDERED).expect("room");
+            net.pair.a.send(net.pair.now, client, message, Delivery::RELIABLE_ORDERED).expect("free memory");
+            net.pair.b.send(net.pair.now, server, message, Delivery::RELIABLE_ORDERED).expect("free memory");
         }
         let arrived = net.run_until(MINUTE, |net| {
             messages(&net.client).len() == sent.len() && messages(&net.server).len() == sent.len()
@@ -59,9 +58,8 @@ fn messages_are_delivered_in_sealed_datagrams_over_any_path() {
     }
 }
 
-/// Each peer gets the authenticated identity of the other.
 #[test]
-fn each_peer_knows_the_identity_of_the_other() {
+fn each_peer_gets_the_authenticated_identity_of_the_other() {
     for identity in [None, Some(client_key())] {
         let expected = identity.as_ref().map(StaticKey::public);
         let mut net = net(secure_client(identity), requiring_server(), Conditions::default(), 1);
@@ -69,15 +67,15 @@ fn each_peer_knows_the_identity_of_the_other() {
         let known = KnownServer { key: server_key().public(), next: None };
         assert_eq!(net.pair.a.secure_peer(client), Some(SecurePeer::Server(known)));
         let Some(SecurePeer::Client(shown)) = net.pair.b.secure_peer(server) else {
-            panic!("a plain client")
+            panic!("expected a secure client")
         };
         assert_eq!(shown.map(|shown| shown.key), expected);
     }
 }
 
-/// The application data of an identity is delivered with it, up to its maximum length.
+/// A client may attach application data of at most `MAX_IDENTITY_DATA` bytes to its identity.
 #[test]
-fn the_data_of_an_identity_is_delivered_with_it() {
+fn identity_data_is_delivered_to_the_server() {
     let key = client_key();
     for length in [0, 1, MAX_IDENTITY_DATA] {
         let data: Vec<u8> = (1..).take(length).collect();
@@ -85,14 +83,14 @@ fn the_data_of_an_identity_is_delivered_with_it() {
         let mut net = net(secure_client(None), requiring_server(), Conditions::default(), 1);
         let (_, server) = net.open(&options);
         let Some(SecurePeer::Client(Some(shown))) = net.pair.b.secure_peer(server) else {
-            panic!("an unknown client")
+            panic!("expected an identified client")
         };
         assert_eq!((shown.key, shown.data()), (key.public(), &data[..]));
     }
 }
 
 #[test]
-fn oversized_identity_data_opens_no_connection() {
+fn invalid_identity_data_is_refused_by_connect() {
     let (key, long) = (client_key(), [7; MAX_IDENTITY_DATA + 1]);
     let error = Err(ConnectError::InvalidIdentityData);
     let long = ConnectOptions { identity: Some(&key), identity_data: &long, ..pinned() };
@@ -101,12 +99,11 @@ fn oversized_identity_data_opens_no_connection() {
     assert_eq!(peer(secure_client(None)).connect_with(NOW, SERVER.into(), &nobodys), error);
     let plain = ConnectOptions { identity_data: &[7], ..ConnectOptions::default() };
     assert_eq!(peer(client_config()).connect_with(NOW, SERVER.into(), &plain), error);
-    // The identity in the configuration has the same limit.
+    // The identity may also come from the configuration.
     let mut always = peer(secure_client(Some(client_key())));
     assert!(always.connect_with(NOW, SERVER.into(), &nobodys).is_ok());
 }
 
-/// Every way to trust a server.
 #[test]
 fn a_server_can_be_trusted_by_key_hash_record_or_without_verification() {
     let (key, next) = (server_key().public(), StaticKey::from_bytes([3; 32]).public());
@@ -132,12 +129,12 @@ fn a_server_can_be_trusted_by_key_hash_record_or_without_verification() {
     }
 }
 
-/// Trust on first use: a client stores the record of its first connection and trusts only that from then on.
+/// Trust on first use: a client stores the record of the server from its first connection, and later trusts only it.
 #[test]
-fn a_server_trusted_on_first_use_is_known_afterwards() {
+fn a_server_trusted_on_first_use_must_keep_its_key() {
     let mut first = net(secure_client(None), requiring_server(), Conditions::default(), 1);
     let (client, _) = first.open(&trusting(ServerTrust::Any));
-    let Some(SecurePeer::Server(known)) = first.pair.a.secure_peer(client) else { panic!("a plain server") };
+    let Some(SecurePeer::Server(known)) = first.pair.a.secure_peer(client) else { panic!("not secure") };
     let known = trusting(ServerTrust::Known(known));
 
     let mut again = net(secure_client(None), requiring_server(), Conditions::default(), 2);
@@ -201,7 +198,7 @@ fn listening(mut config: Config) -> Peer<'static> {
     peer(config)
 }
 
-/// Delivers everything that both peers have sent, so that their responses are in flight.
+/// Delivers all pending datagrams of both peers, but not the responses to them.
 fn exchange(net: &mut Net) {
     let now = net.now();
     let (forth, back) = (answers(&mut net.pair.a, now), answers(&mut net.pair.b, now));
@@ -214,7 +211,10 @@ fn exchange(net: &mut Net) {
     net.poll();
 }
 
-/// Checks the outcome of an attempt during a simultaneous open: a secure connection if requested, or the refusal.
+/// Checks the outcome of an attempt while the other peer connects as well.
+///
+/// The attempt either opens a connection, which is secure if and only if that was requested, or fails with
+/// `AlreadyConnected`.
 fn assert_kept(peer: &Peer<'_>, id: ConnectionId, events: &[OwnedEvent], options: &ConnectOptions<'_>) {
     if events.contains(&OwnedEvent::Connected(id)) {
         assert_eq!(peer.secure_peer(id).is_some(), options.trust.is_some(), "{events:?}");
@@ -223,10 +223,9 @@ fn assert_kept(peer: &Peer<'_>, id: ConnectionId, events: &[OwnedEvent], options
     }
 }
 
-/// A secure attempt never results in a plain connection because of the remote peer's own attempt.
+/// A secure attempt never results in a plain connection, even if the remote peer makes a plain attempt.
 ///
-/// It is checked with and without keys at either peer, for every time within a handshake at which the second peer
-/// connects.
+/// The second peer connects before each datagram exchange of the first peer's handshake.
 #[test]
 fn simultaneous_attempts_never_downgrade_a_secure_one() {
     let plain = ConnectOptions::default();
@@ -251,7 +250,7 @@ fn simultaneous_attempts_never_downgrade_a_secure_one() {
     }
 }
 
-/// A client without security is refused by a message that C++ RakNet supports too, after its cookie is verified.
+/// The server verifies the cookie and then sends a refusal that C++ RakNet understands.
 #[test]
 fn a_client_without_security_is_refused_by_a_secure_server() {
     let mut server = peer(requiring_server());
@@ -287,9 +286,9 @@ fn a_secure_connection_needs_a_configuration_with_security() {
     assert_eq!(client.connect_with(NOW, SERVER.into(), &pinned()), Err(ConnectError::NoSecurity));
 }
 
-/// A client with an identity opens no plain connection, even if the remote peer has already started one.
+/// A client with an identity makes no plain attempt, even if the remote peer has already started a plain one.
 #[test]
-fn an_identity_without_a_trusted_server_opens_no_connection() {
+fn connecting_with_an_identity_requires_a_trusted_server() {
     let (key, plain) = (client_key(), ConnectOptions::default());
     let shown = ConnectOptions { identity: Some(&key), ..plain };
     let error = Err(ConnectError::IdentityWithoutTrust);
@@ -306,10 +305,10 @@ fn an_identity_without_a_trusted_server_opens_no_connection() {
     assert_eq!(net.pair.b.connect_with(now, to, &shown), error);
 }
 
-/// A peer with an identity in its configuration accepts plain incoming connections, but does not use one for its own
-/// attempt.
+/// A peer with an identity in its configuration accepts plain incoming connections, but its own attempt does not use
+/// one.
 #[test]
-fn a_peer_with_an_identity_adopts_no_plain_connection() {
+fn an_attempt_with_an_identity_never_reuses_a_plain_incoming_connection() {
     let mut identified = server_config();
     identified.security = secure_client(Some(client_key())).security;
     let mut net = net(client_config(), identified, Conditions::default(), 1);
@@ -322,10 +321,10 @@ fn a_peer_with_an_identity_adopts_no_plain_connection() {
         assert_eq!(adopted, Err(ConnectError::IdentityWithoutTrust));
         net.run_for(Duration::from_millis(1));
     }
-    assert_eq!(net.client, [OwnedEvent::Connected(net.pair.a.connections().next().expect("an open one"))]);
+    assert_eq!(net.client, [OwnedEvent::Connected(net.pair.a.connections().next().expect("a connection"))]);
 }
 
-/// Two peers that exchange one datagram at a time.
+/// Two peers whose datagrams the test delivers explicitly.
 struct Steps {
     client: Peer<'static>,
     server: Peer<'static>,
@@ -361,7 +360,7 @@ impl Steps {
         datagrams.iter().for_each(|bytes| self.client.handle_datagram(NOW, self.server_address, bytes));
     }
 
-    /// Polls the request 2 of the client, without delivering it.
+    /// Returns the client's request 2 without delivering it.
     fn request_2(&mut self) -> Vec<u8> {
         let request_1 = self.sent_by_client();
         self.deliver_to_server(&request_1);
@@ -375,9 +374,9 @@ impl Steps {
     }
 }
 
-/// The repeated answer costs no computation: the rate limit allows only one handshake.
+/// The repeated reply costs no computation: the rate limit allows only one handshake.
 #[test]
-fn an_identical_request_gets_an_identical_answer() {
+fn a_retransmitted_request_2_gets_an_identical_reply() {
     check_identical_answers(CLIENT.into(), SERVER.into(), 163);
     let ipv6 = |host, port| SocketAddr::from(([0x2001, 0xDB8, 0, 0, 0, 0, 0, host], port));
     check_identical_answers(ipv6(1, 1), ipv6(2, 2), 185);
@@ -400,7 +399,7 @@ fn check_identical_answers(client: SocketAddr, server: SocketAddr, length: usize
     steps.deliver_to_client(&first);
     let connection_request = steps.sent_by_client();
     steps.deliver_to_server(&connection_request);
-    // From here on the request has no effect.
+    // After the connection request, a late request 2 and reply 2 have no effect.
     steps.deliver_to_server(&[request_2]);
     steps.deliver_to_client(&first);
     for _ in 0..4 {
@@ -414,9 +413,9 @@ fn check_identical_answers(client: SocketAddr, server: SocketAddr, length: usize
     assert!(connected(steps.server.poll_event()) && connected(steps.client.poll_event()));
 }
 
-/// A challenge that is rejected by its clear bytes does not count towards the rate limit of its network.
+/// The first eight bytes of a challenge are cleartext. The server checks them before any computation.
 #[test]
-fn challenges_refused_before_computation_are_not_rate_limited() {
+fn challenges_rejected_by_their_header_do_not_count_towards_the_rate_limit() {
     /// The offset after id, magic, cookie and flag: the pattern, two zeros, and the suite.
     const CHALLENGE: usize = 1 + 16 + 4 + 1;
     let mut config = requiring_server();
@@ -432,16 +431,16 @@ fn challenges_refused_before_computation_are_not_rate_limited() {
             steps.deliver_to_server(&[other]);
         }
     }
-    assert!(steps.sent_by_server().iter().all(|answer| answer.len() == 25), "11 for other suites");
+    assert!(steps.sent_by_server().iter().all(|answer| answer.len() == 25), "only suites may be refused");
     assert_eq!(steps.server.stats().dropped(DropReason::HandshakeLimit), 0);
     assert_eq!(steps.server.stats().dropped(DropReason::Unauthentic), 3 * 6);
     steps.deliver_to_server(&[request_2]);
     assert_eq!(steps.sent_by_server().iter().map(Vec::len).collect::<Vec<_>>(), [163]);
 }
 
-/// A challenge with any changed bit gets no response and leaves no state, nor does one beyond the rate limit.
+/// A request 2 with a changed byte leaves no state. The last ones exceed the rate limit of their network.
 #[test]
-fn modified_requests_get_no_response() {
+fn modified_challenges_get_no_reply_2() {
     let mut steps = Steps::new(requiring_server());
     let request_2 = steps.request_2();
     for at in 17..request_2.len() {
@@ -452,10 +451,10 @@ fn modified_requests_get_no_response() {
         assert!(answers.iter().all(|answer| answer.len() < 103), "byte {at}: {answers:02x?}");
         assert_eq!(steps.server.connections().count(), 0, "byte {at}");
     }
-    assert!(steps.server.stats().dropped(DropReason::HandshakeLimit) > 0, "86 challenges of one network");
+    assert!(steps.server.stats().dropped(DropReason::HandshakeLimit) > 0, "the rate limit must apply");
 }
 
-/// A modified reply 2, or one without an answer, does not fail the attempt: the genuine one completes it.
+/// A modified reply 2, or one without an answer, does not fail the attempt. The genuine reply completes it.
 #[test]
 fn modified_replies_are_dropped_and_the_attempt_continues() {
     /// The offset of the encryption flag of reply 2, after id, magic, GUID, address and MTU.
@@ -467,7 +466,7 @@ fn modified_replies_are_dropped_and_the_attempt_continues() {
     let reply_2 = &replies[0];
     for at in 17..reply_2.len() {
         let mut changed = reply_2.clone();
-        // Any value but zero announces an answer.
+        // Any value except zero means that an answer follows.
         changed[at] = if at == FLAG { 0 } else { changed[at] ^ 1 };
         steps.deliver_to_client(&[changed]);
     }
@@ -482,10 +481,10 @@ fn modified_replies_are_dropped_and_the_attempt_continues() {
     let dropped = stats.dropped(DropReason::Unauthentic) + stats.dropped(DropReason::BadOffline);
     assert_eq!(dropped, reply_2.len() as u64 - 17 + 1);
     steps.deliver_to_client(&replies);
-    assert!(!steps.sent_by_client().is_empty(), "the connection request");
+    assert!(!steps.sent_by_client().is_empty(), "the client must continue its handshake");
 }
 
-/// For a source without a valid cookie nothing is stored and nothing computed, with any cookie policy.
+/// Without a valid cookie, the server stores and computes nothing for a source, with any cookie policy.
 #[test]
 fn a_forged_source_causes_no_state_computation_or_amplification() {
     for cookies in [CookiePolicy::Required, CookiePolicy::Off, CookiePolicy::UnderLoad { unvalidated: 9 }] {
@@ -506,7 +505,7 @@ fn a_forged_source_causes_no_state_computation_or_amplification() {
                 sent += length;
                 let longest =
                     answers(&mut server, NOW).iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0);
-                assert!(longest <= length, "{longest} bytes for {length}");
+                assert!(longest <= length, "{longest} bytes sent for {length} received");
                 received += longest;
             }
             let challenge = ClientSecurity::Challenge { cookie: 7, challenge: &[9; 64] };
@@ -522,13 +521,13 @@ fn a_forged_source_causes_no_state_computation_or_amplification() {
     }
 }
 
-/// Forged, damaged and replayed datagrams change nothing, close no connection and are counted.
+/// Forged, modified, truncated and replayed datagrams have no effect on a secure connection.
 #[test]
 fn forged_datagrams_are_counted_and_ignored() {
     let mut net = net(secure_client(None), requiring_server(), Conditions::default(), 5);
     let (client, server) = net.open(&pinned());
     net.run_for(Duration::from_secs(1));
-    net.pair.a.send(net.pair.now, client, b"\x86once", Delivery::UNRELIABLE).expect("room");
+    net.pair.a.send(net.pair.now, client, b"\x86once", Delivery::UNRELIABLE).expect("free memory");
     let mut buffer = [0; 1_500];
     let sealed = net.pair.a.poll_transmit(net.pair.now, &mut buffer).expect("a datagram").payload.to_vec();
     let (now, from) = (net.now(), net.pair.a_address);
@@ -547,7 +546,7 @@ fn forged_datagrams_are_counted_and_ignored() {
         net.pair.b.handle_datagram(now, from, &sealed[..at]);
         forged += u64::from(at > 2);
     }
-    // Datagrams of plain RakNet too.
+    // Unsealed datagrams of plain RakNet are dropped as well.
     for plain in [&[0x84, 0, 0, 0, 0x60, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0x15][..], &[0xC0, 0, 1, 1, 0, 0, 0]] {
         net.pair.b.handle_datagram(now, from, plain);
         forged += 1;
@@ -563,19 +562,18 @@ fn forged_datagrams_are_counted_and_ignored() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::Unauthentic) - before, forged + 2);
     net.run_for(Duration::from_secs(1));
     assert_eq!(messages(&net.server), [b"\x86once"]);
-    net.pair.b.send(net.pair.now, server, b"\x86still", Delivery::RELIABLE).expect("room");
+    net.pair.b.send(net.pair.now, server, b"\x86still", Delivery::RELIABLE).expect("free memory");
     net.run_for(Duration::from_secs(1));
     assert_eq!(messages(&net.client), [b"\x86still"]);
 }
 
-/// A flood of forged datagrams does not keep a dead connection alive, because only opened datagrams count as
-/// activity.
+/// Only authenticated datagrams restart the idle timeout.
 #[test]
 fn forged_datagrams_do_not_keep_a_connection_alive() {
     let mut net = net(secure_client(None), requiring_server(), Conditions::default(), 6);
     let (client, _) = net.open(&pinned());
     net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
-    net.pair.a.send(net.pair.now, client, b"\x86lost", Delivery::RELIABLE).expect("room");
+    net.pair.a.send(net.pair.now, client, b"\x86lost", Delivery::RELIABLE).expect("free memory");
     let lost = OwnedEvent::Disconnected(client, DisconnectReason::Lost);
     for _ in 0..200 {
         net.run_for(Duration::from_millis(100));
@@ -585,18 +583,18 @@ fn forged_datagrams_do_not_keep_a_connection_alive() {
     assert!(net.client.contains(&lost), "{:?}", net.client);
 }
 
-/// A datagram never exceeds the MTU, and only its header is not sealed.
+/// The tag of a sealed datagram counts towards the MTU, and no payload is sent in cleartext.
 #[test]
 fn sealed_datagrams_fit_the_mtu() {
     let mut config = secure_client(None);
     config.mtu = 576;
     let mut net = net(config, requiring_server(), Conditions::default(), 7);
     let (client, _) = net.open(&pinned());
-    net.pair.a.send(net.pair.now, client, &[0x86; 9_000], Delivery::RELIABLE).expect("room");
+    net.pair.a.send(net.pair.now, client, &[0x86; 9_000], Delivery::RELIABLE).expect("free memory");
     let mut buffer = [0; 1_500];
     let mut lengths = Vec::new();
     while let Some(transmit) = net.pair.a.poll_transmit(net.pair.now, &mut buffer) {
-        assert!(transmit.payload.windows(4).all(|part| part != [0x86; 4]), "plain bytes");
+        assert!(transmit.payload.windows(4).all(|part| part != [0x86; 4]), "the payload must be encrypted");
         lengths.push(transmit.payload.len());
         let payload = transmit.payload.to_vec();
         net.pair.b.handle_datagram(net.pair.now, net.pair.a_address, &payload);
@@ -608,8 +606,8 @@ fn sealed_datagrams_fit_the_mtu() {
     assert_eq!(OVERHEAD, 19);
 }
 
-/// If a server accepts the version that the client offered first, it does not answer a challenge in another version:
-/// the "incompatible protocol version" was forged.
+/// A challenge contains the version that the client offered first. If the server accepts that version, the message
+/// "incompatible protocol version" was forged, so the server drops the challenge.
 #[test]
 fn a_forged_version_packet_causes_no_downgrade() {
     let mut client = peer({
@@ -644,9 +642,9 @@ fn a_forged_version_packet_causes_no_downgrade() {
     assert_eq!(protocol, 11);
 }
 
-/// Handshakes are rate-limited by network; those of other networks continue.
+/// Each network has its own limit.
 #[test]
-fn handshakes_are_rate_limited() {
+fn secure_handshakes_are_rate_limited_per_network() {
     let mut config = requiring_server();
     config.max_incoming = 100;
     if let Some(security) = &mut config.security {
@@ -677,7 +675,7 @@ fn handshakes_are_rate_limited() {
     assert_eq!(server.stats().dropped(DropReason::HandshakeLimit), 9);
 }
 
-/// Returns the request 2 of a client.
+/// Returns the request 2 of a client with this configuration.
 fn challenge_of(config: Config) -> Vec<u8> {
     let mut steps = Steps::new(requiring_server());
     steps.client = peer(config);
@@ -685,8 +683,8 @@ fn challenge_of(config: Config) -> Vec<u8> {
     steps.request_2()
 }
 
-/// Two peers from copies of one configuration would generate the same keys, so drivers mix different entropy into
-/// each. The state that a peer leaves in its configuration does not reveal the keys.
+/// Two peers with copies of one configuration would generate the same keys, so drivers mix different entropy into each
+/// copy. The entropy that remains in the configuration of a peer does not reveal its keys.
 #[test]
 fn diversified_copies_of_a_configuration_generate_different_keys() {
     use rakwire::endpoint::Protocol;
@@ -713,9 +711,9 @@ fn diversified_copies_of_a_configuration_generate_different_keys() {
     }
 }
 
-/// `Debug` of a configuration or of connection options shows no secret.
+/// `Debug` output of configurations, connection options and peers contains public keys only.
 #[test]
-fn a_configuration_prints_no_secret() {
+fn debug_output_contains_no_secret() {
     let mut security = Security::new([0xA7; 32]);
     security.identity = Some(client_key());
     security.server = Some(ServerIdentity::new(server_key()));
@@ -733,9 +731,9 @@ fn a_configuration_prints_no_secret() {
         assert!(text.contains(shown), "{text}");
     }
     let mut peer = peer(Config::new([0xA7; 32]));
-    peer.set_password(&[0xA7; 20]).expect("it is short");
+    peer.set_password(&[0xA7; 20]).expect("a short password");
     let options = ConnectOptions { password: &[0xA7; 20], ..ConnectOptions::default() };
-    peer.connect_with(NOW, SERVER.into(), &options).expect("there is room");
+    peer.connect_with(NOW, SERVER.into(), &options).expect("a free slot");
     for text in [text, format!("{peer:?}")] {
         assert!(!text.contains("167") && !text.contains("rakwire-private-key"), "{text}");
     }

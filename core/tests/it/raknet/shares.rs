@@ -1,4 +1,4 @@
-//! How much of the shared memory one connection may take, and that it is freed.
+//! Limits on the part of a peer's memory that one connection may take.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -17,14 +17,14 @@ use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, id};
 use crate::support::forged::{capsule, data, written};
 use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
-/// A datagram and message number above those of the client's handshake.
+/// A number that is greater than all datagram and message numbers of the client's handshake.
 const NEXT: u32 = 20;
 
 fn latency(millis: u64) -> Conditions {
     Conditions { latency: Duration::from_millis(millis), ..Conditions::default() }
 }
 
-/// Returns part `index` of `count`, with `length` bytes, in a datagram of its own.
+/// Returns a datagram with part `index` of a message of `count` parts; the part has `length` bytes.
 fn part(index: u32, count: u32, length: usize) -> Vec<u8> {
     let bits = u16::try_from(length * 8).unwrap_or(u16::MAX);
     let split = Some(Split { count, id: 1, index });
@@ -34,9 +34,9 @@ fn part(index: u32, count: u32, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// A client that negotiates a small MTU and sends large parts, or jumbo frames, gets at most its share.
+/// The client sends parts that exceed its negotiated MTU, and jumbo frames.
 #[test]
-fn parts_longer_than_the_mtu_take_at_most_the_share() {
+fn parts_longer_than_the_mtu_take_at_most_half_of_the_memory() {
     for (mtu, length) in [(576, 1_432), (1_492, 8_000)] {
         let mut config = client_config();
         config.mtu = mtu;
@@ -48,11 +48,15 @@ fn parts_longer_than_the_mtu_take_at_most_the_share() {
             let (now, from) = (net.now(), net.pair.a_address);
             net.pair.b.handle_datagram(now, from, &part(index, 1_301, length));
         }
-        assert!(net.pair.b.blocks_available() >= blocks / 2 - 40, "{} free", net.pair.b.blocks_available());
+        assert!(
+            net.pair.b.blocks_available() >= blocks / 2 - 40,
+            "{} blocks free",
+            net.pair.b.blocks_available()
+        );
     }
 }
 
-/// With a low limit, a connection that starts a long message and acknowledges nothing leaves the rest of the memory.
+/// The client acknowledges nothing and then starts a message that exceeds the limit.
 #[test]
 fn a_connection_holds_at_most_the_configured_blocks() {
     let mut config = server_config();
@@ -74,7 +78,8 @@ fn a_connection_holds_at_most_the_configured_blocks() {
     assert!(net.server.contains(&too_large), "{:?}", net.server);
 }
 
-/// A client that acknowledges nothing and floods pings: their pongs take no memory, and path probes free theirs.
+/// The client acknowledges nothing and floods the server with pings. Pongs take no memory, and lost path probes free
+/// theirs.
 #[test]
 fn a_flood_of_pings_takes_no_memory() {
     for length in [500, 1_000, 1_400] {
@@ -83,7 +88,7 @@ fn a_flood_of_pings_takes_no_memory() {
 }
 
 fn a_flood_of_pings_beside_messages(length: usize) {
-    /// Blocks of the probes in flight, and of lost probes not declared lost yet.
+    /// The blocks of path probes that are in flight or not yet declared lost.
     const PATH_PROBES: usize = 8;
     let mut net = Net::new(Conditions::default(), 1);
     let (_, server) = net.connect();
@@ -112,12 +117,12 @@ fn a_flood_of_pings_beside_messages(length: usize) {
         net.pair.b.handle_timeout(now);
         while net.pair.b.poll_transmit(now, &mut buffer).is_some() {}
         let held = free.saturating_sub(net.pair.b.blocks_available());
-        assert!(held <= PATH_PROBES, "{held} blocks beside messages of {length} bytes");
+        assert!(held <= PATH_PROBES, "{held} more blocks held, messages of {length} bytes");
     }
 }
 
-/// A remote peer disconnects before everything that it sent was read. Acknowledged messages that wait for blocks are
-/// delivered first.
+/// The remote peer disconnects while its acknowledged messages still wait for blocks. They are delivered before
+/// `Disconnected`.
 #[test]
 fn a_disconnection_notification_loses_no_message_waiting_for_blocks() {
     const MESSAGES: u32 = 64;
@@ -127,7 +132,7 @@ fn a_disconnection_notification_loses_no_message_waiting_for_blocks() {
     let (_, server) = net.connect();
     net.run_for(Duration::from_secs(1));
     let (now, from) = (net.now(), net.pair.a_address);
-    // Messages buffered before the first of their channel share blocks, and need one each when that one is received.
+    // Messages that wait for the first message of their channel share blocks. Once it arrives, each needs a block.
     for order in (1..MESSAGES).chain([0]) {
         let number = NEXT + order;
         let header = CapsuleHeader { channel: 1, ..capsule(Reliability::ReliableOrdered, number, order) };
@@ -146,25 +151,23 @@ fn a_disconnection_notification_loses_no_message_waiting_for_blocks() {
     assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
 }
 
-/// An unreliable message that does not fit into memory is dropped and has no other effect.
+/// The connection stays open, and neither peer reports an event.
 #[test]
-fn an_unreliable_message_without_memory_is_only_dropped() {
+fn an_unreliable_message_that_exceeds_the_memory_is_only_dropped() {
     let capacity = Capacity { connections: 1, blocks: 16, block_size: 128 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net = Net::with(a, b, latency(5), 1);
     let (client, _) = net.connect();
     net.run_for(Duration::from_secs(1));
-    net.pair.a.send(net.pair.now, client, &[0x86; 1_200], Delivery::UNRELIABLE).expect("room");
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_200], Delivery::UNRELIABLE).expect("free memory");
     net.run_for(Duration::from_secs(30));
     assert_eq!((&net.client[..], &net.server[..]), (&[][..], &[][..]));
     assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
 }
 
-/// Two large messages on a slow path, with different priorities.
-///
-/// While one progresses, the other may wait for memory, and its refused parts do not block the first.
+/// The path is slow, and the receiver has memory for only one of the two large messages at a time.
 #[test]
-fn a_message_may_wait_for_memory_while_another_progresses() {
+fn two_large_messages_are_delivered_although_one_waits_for_memory() {
     for second in [Priority::Immediate, Priority::High, Priority::Low] {
         both_arrive(second);
     }
@@ -179,28 +182,28 @@ fn both_arrive(second: Priority) {
     net.run_for(Duration::from_secs(1));
     for (byte, priority) in [(0x90, Priority::High), (0x91, second)] {
         let delivery = Delivery::RELIABLE.with_priority(priority);
-        net.pair.a.send(net.pair.now, client, &vec![byte; 600_000], delivery).expect("room");
+        net.pair.a.send(net.pair.now, client, &vec![byte; 600_000], delivery).expect("free memory");
         net.run_for(Duration::from_millis(500));
     }
     net.run_for(Duration::from_secs(120));
     assert_eq!(messages(&net.server).len(), 2, "{second:?}: {:?}", net.client);
 }
 
-/// A message that needs more than half of the share, and one that has to wait for it.
+/// A second message waits for the large one, so both need memory at the same time.
 ///
-/// Both are delivered, or both peers are notified of the failure; the sizes of `Resources` determine which.
+/// Either both messages are delivered, or both peers report `Disconnected`.
 #[test]
-fn a_message_beyond_half_a_share_is_delivered_or_fails_with_a_reason() {
+fn a_message_beyond_half_of_the_memory_limit_is_delivered_or_closes_the_connection() {
     let capacity = Capacity { connections: 1, blocks: 24, block_size: 128 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net = Net::with(a, b, latency(5), 1);
     let (client, server) = net.connect();
     net.run_for(Duration::from_secs(1));
     net.pair.set_conditions(Conditions { loss: 1.0, ..latency(5) });
-    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE_ORDERED).expect("room");
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE_ORDERED).expect("free memory");
     net.pair.transmit();
     net.pair.set_conditions(latency(5));
-    net.pair.a.send(net.pair.now, client, &[0x87; 700], Delivery::RELIABLE_ORDERED).expect("room");
+    net.pair.a.send(net.pair.now, client, &[0x87; 700], Delivery::RELIABLE_ORDERED).expect("free memory");
     net.run_for(Duration::from_secs(30));
     let ended = [OwnedEvent::Disconnected(server, DisconnectReason::ReceiveMemory)];
     let events = [OwnedEvent::Disconnected(client, DisconnectReason::Remote)];
@@ -208,20 +211,19 @@ fn a_message_beyond_half_a_share_is_delivered_or_fails_with_a_reason() {
     assert!(messages(&net.server).len() == 2 || both_notified, "{:?}, {:?}", net.server, net.client);
 }
 
-/// The state of the high channels is charged in addition to the shares. Messages that do not fit beside it are
-/// refused with a separate error.
+/// The state of channels above 3 takes memory, so messages that no longer fit are refused with `NeverFits`.
 #[test]
-fn high_channels_leave_a_small_peer_its_shares() {
+fn high_channels_reduce_the_longest_message_of_a_small_peer() {
     let capacity = Capacity { connections: 1, blocks: 24, block_size: 64 };
     let (a, b) =
         (Peer::with_capacity(capacity, client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net = Net::with(a, b, latency(5), 1);
     let (client, server) = net.connect();
     net.run_for(Duration::from_secs(1));
-    let rare = Delivery::RELIABLE_ORDERED.on(Channel::new(31).expect("the last channel"));
+    let rare = Delivery::RELIABLE_ORDERED.on(Channel::new(31).expect("channel 31"));
     for length in [1, 320, 700, 320, 700] {
         let bytes = vec![0x86; length];
-        // Both tables take half of the memory, and outgoing messages leave a quarter to incoming ones.
+        // The tables of the high channels take half of the memory, and a quarter is reserved for incoming messages.
         let room = if length == 700 { Err(SendError::NeverFits) } else { Ok(None) };
         assert_eq!(net.pair.a.send(net.pair.now, client, &bytes, rare), room, "{length}");
         net.run_for(Duration::from_secs(1));
@@ -231,7 +233,6 @@ fn high_channels_leave_a_small_peer_its_shares() {
     assert_eq!((messages(&net.server).len(), messages(&net.client).len()), (3, 3));
 }
 
-/// A peer with less memory returns an error for high channels.
 #[test]
 fn a_peer_too_small_for_high_channels_refuses_them() {
     let capacity = Capacity { connections: 1, blocks: 16, block_size: 32 };
@@ -248,9 +249,9 @@ fn a_peer_too_small_for_high_channels_refuses_them() {
     assert_eq!(messages(&net.server).len(), 1);
 }
 
-/// Attack A11 with cookies: a full server evicts the oldest half-open connection.
+/// Attack A11: clients with valid cookies never continue their handshakes.
 #[test]
-fn half_open_connections_do_not_block_a_full_server() {
+fn new_clients_evict_half_open_connections_of_a_full_server() {
     let mut config = server_config();
     (config.max_per_address, config.max_per_network) = (Some(9), Some(9));
     let mut server = peer(config);
@@ -264,12 +265,15 @@ fn half_open_connections_do_not_block_a_full_server() {
         };
         server.handle_datagram(now, from, &request(port.into()));
         if server.connection_at(from).is_none() {
-            // The first request evicts a connection; a real client retransmits it half a second later.
+            // The first request 2 only evicts a connection. A real client retransmits it half a second later.
             let mut buffer = [0; MAX_DATAGRAM];
-            assert!(server.poll_transmit(now, &mut buffer).is_none(), "it was refused");
+            assert!(
+                server.poll_transmit(now, &mut buffer).is_none(),
+                "the request that evicts a client must get no reply"
+            );
             server.handle_datagram(now, from, &request(port.into()));
         }
-        assert!(server.connection_at(from).is_some(), "port {port} found no place");
+        assert!(server.connection_at(from).is_some(), "port {port} got no slot");
         let mut buffer = [0; MAX_DATAGRAM];
         while server.poll_transmit(now, &mut buffer).is_some() {}
     }
@@ -302,22 +306,22 @@ fn an_attempt_with_255_requests_fails_after_the_last_one() {
     assert_eq!(net.pair.a.stats().datagrams_sent, 255);
 }
 
-/// The records before a malformed one are processed.
+/// Only the last record is cut off.
 #[test]
-fn a_truncated_acknowledgement_counts_up_to_the_truncation() {
+fn the_complete_records_of_a_truncated_acknowledgement_are_processed() {
     let mut net = Net::new(latency(20), 1);
     let (client, _) = net.connect();
     net.run_for(Duration::from_secs(1));
     net.pair.set_conditions(Conditions { loss: 1.0, ..latency(20) });
-    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("room");
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("free memory");
     net.pair.transmit();
-    let before = net.pair.a.connection_stats(client).expect("it is open");
+    let before = net.pair.a.connection_stats(client).expect("an open connection");
     let mut datagram = written(&DatagramHeader::Ack { arrival_speed: None, records: 2 });
     datagram.extend(written(&Record { first: U24::new(0), last: U24::new(100) }));
     datagram.extend([1, 0]);
     let (now, from) = (net.now() + Duration::from_millis(90), net.pair.b_address);
     net.pair.a.handle_datagram(now, from, &datagram);
-    let after = net.pair.a.connection_stats(client).expect("it is open");
+    let after = net.pair.a.connection_stats(client).expect("an open connection");
     assert_eq!(after.in_flight, 0);
     assert!(after.round_trip > before.round_trip);
     assert_eq!(net.pair.a.stats().dropped(DropReason::BadDatagram), 1);

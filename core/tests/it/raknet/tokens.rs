@@ -1,4 +1,4 @@
-//! Connect tokens instead of a password (docs/secure.md#connect-tokens).
+//! Connect tokens, which a client presents instead of a password (docs/secure.md#connect-tokens).
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::support::secure::{
     client_key, net, pinned, requiring_server, secure_client, secure_server, server_key,
 };
 
-/// The Unix time of the tests in seconds.
+/// The Unix time of the server in seconds.
 const TODAY: u64 = 1_800_000_000;
 const LIFETIME: u64 = 60;
 
@@ -46,7 +46,7 @@ pub(super) fn server_with_tokens(keys: &[u8], store: &Arc<Store>) -> Config {
     secure_server(|identity| identity.tokens = Some(TokenVerifier::shared(keys, store.clone())))
 }
 
-/// Returns a token sealed with the first key for the client and the server of the tests, modified by `change`.
+/// Returns a token for the client and the server of the tests, sealed with token key 1; `change` modifies its claims.
 fn sealed(salt: u8, change: impl FnOnce(&mut TokenClaims<'_>)) -> Vec<u8> {
     let servers = [server_key().public().hash()];
     let mut claims = TokenClaims {
@@ -57,7 +57,7 @@ fn sealed(salt: u8, change: impl FnOnce(&mut TokenClaims<'_>)) -> Vec<u8> {
         user_data: b"level 3",
     };
     change(&mut claims);
-    claims.seal(&token_key(1), &mut SeededRandom::new([salt; 32])).expect("it fits").to_vec()
+    claims.seal(&token_key(1), &mut SeededRandom::new([salt; 32])).expect("claims that fit a token").to_vec()
 }
 
 fn good(salt: u8) -> Vec<u8> {
@@ -84,7 +84,7 @@ fn dial(net: &mut Net, options: &ConnectOptions<'_>) -> Result<Option<AcceptedTo
     }
 }
 
-/// Presents a token as its owner.
+/// Connects with a token and the key of its owner.
 fn show(net: &mut Net, sealed: &[u8]) -> Result<Option<AcceptedToken>, ConnectFailure> {
     show_as(net, sealed, &client_key())
 }
@@ -104,14 +104,14 @@ fn a_token_opens_a_connection_and_identifies_the_player() {
         assert_eq!((token.user_id, token.user_data()), (42, &b"level 3"[..]));
         let [OwnedEvent::Connected(client)] = net.server[..] else { panic!("{:?}", net.server) };
         let Some(SecurePeer::Client(Some(shown))) = net.pair.b.secure_peer(client) else {
-            panic!("no identity")
+            panic!("expected an identified client")
         };
         assert_eq!(shown.key, client_key().public());
     }
 }
 
 #[test]
-fn invalid_tokens_are_refused_and_keep_no_slot() {
+fn refused_tokens_are_not_marked_as_used() {
     const ELSEWHERE: [KeyHash; 1] = [KeyHash([7; 24])];
     let store = Arc::<Store>::default();
     let fresh = || peers(secure_client(None), server_with_tokens(&[1], &store));
@@ -130,9 +130,13 @@ fn invalid_tokens_are_refused_and_keep_no_slot() {
     let thief = StaticKey::from_bytes([0x7F; 32]);
     assert_eq!(show_as(&mut fresh(), &good(1), &thief), Err(ConnectFailure::InvalidIdentity));
     let mut other = peers(secure_client(None), server_with_tokens(&[2], &store));
-    assert_eq!(show(&mut other, &good(1)), Err(ConnectFailure::InvalidPassword), "of another backend");
+    assert_eq!(
+        show(&mut other, &good(1)),
+        Err(ConnectFailure::InvalidPassword),
+        "a token of another backend must be refused"
+    );
     assert_eq!(store.len(), 0);
-    assert!(show(&mut fresh(), &good(1)).is_ok(), "its owner can still use it");
+    assert!(show(&mut fresh(), &good(1)).is_ok(), "the owner must still be able to use the token");
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn a_server_refuses_tokens_until_its_time_is_set_and_then_advances_it() {
     for (waited, expected) in [(LIFETIME - 10, true), (LIFETIME, false)] {
         let mut net = peers(secure_client(None), config());
         net.pair.now = net.now() + Duration::from_secs(waited);
-        assert_eq!(show(&mut net, &good(1)).is_ok(), expected, "after {waited} s");
+        assert_eq!(show(&mut net, &good(1)).is_ok(), expected, "a token after {waited} s");
     }
     let mut without_time = net(secure_client(None), config(), Conditions::default(), 1);
     assert_eq!(show(&mut without_time, &good(1)), Err(ConnectFailure::InvalidPassword));
@@ -178,12 +182,12 @@ fn several_token_keys_are_accepted() {
     assert!(show(&mut net, &good(1)).is_ok());
 }
 
-/// A server that requires tokens accepts no client without one, regardless of its other settings.
+/// A server that requires tokens ignores its password.
 #[test]
 fn clients_without_an_identity_or_a_token_are_refused() {
     let fresh = |identity| {
         let mut net = peers(secure_client(identity), server_with_tokens(&[1], &Arc::default()));
-        net.pair.b.set_password(b"friends").expect("it is short");
+        net.pair.b.set_password(b"friends").expect("a short password");
         net
     };
     let friends = ConnectOptions { password: b"friends", ..ConnectOptions::default() };
@@ -199,12 +203,12 @@ fn a_server_without_token_keys_treats_a_token_as_a_password() {
     let mut net = peers(secure_client(None), requiring_server());
     assert_eq!(show(&mut net, &good(1)), Err(ConnectFailure::InvalidPassword));
     let mut net = peers(secure_client(None), requiring_server());
-    net.pair.b.set_password(&good(1)).expect("it is short");
+    net.pair.b.set_password(&good(1)).expect("a short password");
     assert_eq!(show(&mut net, &good(1)), Ok(None));
 }
 
 #[test]
-fn the_options_of_a_token_trust_only_its_server() {
+fn connect_token_options_trust_only_the_server_of_the_token() {
     let (server, key) = (TokenServer { key: server_key().public(), name: "here" }, client_key());
     let token = ConnectToken { expires: 0, servers: [server].into_iter().collect(), sealed: b"sealed" };
     let options = ConnectOptions::connect_token(&token, &token.servers[0], &key);
@@ -214,9 +218,9 @@ fn the_options_of_a_token_trust_only_its_server() {
     assert_eq!(options, expected);
 }
 
-/// The client gets few details; the server's application gets all of them.
+/// The client receives only a general reason; the server's application receives the exact one.
 #[test]
-fn a_server_is_notified_why_a_client_was_refused() {
+fn a_server_is_notified_why_a_token_was_refused() {
     const ELSEWHERE: [KeyHash; 1] = [KeyHash([7; 24])];
     let store = Arc::<Store>::default();
     let fresh = || peers(secure_client(None), server_with_tokens(&[1], &store));
@@ -243,9 +247,8 @@ fn a_server_is_notified_why_a_client_was_refused() {
     assert_eq!(full.refused, [RefuseReason::TokenStoreFull]);
 }
 
-/// Refusals because of the password or the identity are reported too.
 #[test]
-fn a_server_is_notified_of_refused_passwords_and_identities() {
+fn a_server_is_notified_of_a_wrong_password() {
     let mut net = peers(secure_client(None), requiring_server());
     assert_eq!(show(&mut net, &good(1)), Err(ConnectFailure::InvalidPassword));
     assert_eq!(net.refused, [RefuseReason::WrongPassword]);

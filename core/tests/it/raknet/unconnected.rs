@@ -34,7 +34,7 @@ fn written(message: &Offline<'_>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// Returns the events of unconnected peers: the kind, the address, and the bytes.
+/// Returns the pongs (`p`), out-of-band messages (`o`) and advertisements (`a`), each with its source and its data.
 fn take_events(peer: &mut Peer<'_>) -> Vec<(char, SocketAddr, Vec<u8>)> {
     let mut events = Vec::new();
     while let Some(event) = peer.poll_event() {
@@ -84,7 +84,7 @@ fn refused_out_of_band_messages_take_no_memory() {
 }
 
 #[test]
-fn out_of_band_messages_are_bounded_on_both_sides() {
+fn out_of_band_messages_are_limited_in_length_and_number() {
     let mut config = server_config();
     config.out_of_band = OutOfBand::Accept;
     let (mut sender, mut receiver) = (peer(client_config()), peer(config));
@@ -124,7 +124,7 @@ fn every_server_that_receives_a_broadcast_ping_is_found() {
     assert_eq!(take_events(&mut client), expected);
     let late = written(&Offline::Pong { time: 0, guid: Guid(1), data: b"late" });
     client.handle_datagram(now + Duration::from_secs(5), address("192.0.2.9:1"), &late);
-    assert!(take_events(&mut client).is_empty(), "the ping has expired");
+    assert!(take_events(&mut client).is_empty(), "a pong after the expiry of its ping must be dropped");
 }
 
 #[test]
@@ -135,7 +135,11 @@ fn unsolicited_pongs_are_dropped() {
     client.handle_datagram(now, server, &pong);
     assert_eq!(client.ping(now, server), Ok(()));
     client.handle_datagram(now, server, &pong);
-    assert_eq!(client.stats().dropped(DropReason::Unexpected), 2, "the ping was not even sent");
+    assert_eq!(
+        client.stats().dropped(DropReason::Unexpected),
+        2,
+        "a pong before its ping was sent must be dropped"
+    );
     let mut buffer = [0; MAX_DATAGRAM];
     assert!(client.poll_transmit(now, &mut buffer).is_some());
     client.handle_datagram(now, address("192.0.2.3:2"), &pong);

@@ -1,4 +1,5 @@
-//! Clients with unvalidated addresses: their number, the bytes sent to them, and their effect on others.
+//! Clients with unvalidated addresses: limits on their number and on the bytes sent to them, and their effect on other
+//! clients.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -29,7 +30,7 @@ fn server(places: u16, change: impl FnOnce(&mut Config)) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections: places.into(), blocks: 4_096, block_size: 512 }, config)
 }
 
-/// Returns the datagrams of a complete handshake, forged without any received data.
+/// Returns the datagrams of a client's complete handshake, forged without data from the server.
 fn forged_handshake(guid: u64, mtu: u16) -> [Vec<u8>; 4] {
     let request = Control::Request { guid: Guid(guid), time: 0, proof: None, password: b"" };
     let addresses = AddressList::unassigned(10);
@@ -48,7 +49,7 @@ fn acknowledgement(first: u32, last: u32) -> Vec<u8> {
     bytes
 }
 
-/// A client at the end of a path with latency, which records its datagrams.
+/// A client that records its events and the length of reply 1.
 struct Client {
     peer: Peer<'static>,
     address: SocketAddr,
@@ -168,8 +169,8 @@ fn arrived(queue: &mut Vec<(Instant, Vec<u8>)>, now: Instant) -> Vec<Vec<u8>> {
     due.into_iter().map(|(_, bytes)| bytes).collect()
 }
 
-/// Attack A4: complete forged handshakes, kept open for up to three minutes by forged acknowledgements. The limit
-/// refills every ten seconds, but the number of slots does not grow.
+/// Attack A4: forged acknowledgements keep forged connections open for three minutes. The rate limit of unvalidated
+/// clients refills every ten seconds, but their number of slots does not grow.
 #[test]
 fn a04_persistent_forged_connections_take_at_most_an_eighth_of_the_slots() {
     let mut server = server(100, |_| {});
@@ -194,7 +195,7 @@ fn a04_persistent_forged_connections_take_at_most_an_eighth_of_the_slots() {
         server.handle_timeout(now);
         answers(&mut server, now);
         let places = server.connections().count();
-        assert!(places <= 12, "{places} of 100 places after {second} s");
+        assert!(places <= 12, "{places} of 100 slots are taken after {second} s");
     }
     // Clients with a cookie can connect.
     let mut path = Path::new(server, Duration::from_millis(20));
@@ -202,13 +203,13 @@ fn a04_persistent_forged_connections_take_at_most_an_eighth_of_the_slots() {
     let mut client = Client::new(now, ([203, 0, 113, 7], 1), 7);
     path.run(&mut client, Duration::from_secs(1));
     assert!(client.is_connected());
-    assert_eq!(client.reply_1, 32, "a cookie was required");
+    assert_eq!(client.reply_1, 32, "reply 1 must contain a cookie");
 }
 
-/// A client that proves that it receives datagrams at its address no longer counts as unvalidated.
+/// The answer to a ping proves that the client receives datagrams at its address.
 #[test]
 fn a_client_that_answers_a_ping_frees_its_unvalidated_slot() {
-    // The limit refills in 10 s, and regains the slot immediately when the address is validated.
+    // The rate limit refills within 10 s. The slot is freed immediately when the address is validated.
     for (answers_pings, seconds, reply_1) in [(true, 2, 28), (true, 15, 28), (false, 2, 32), (false, 15, 32)]
     {
         let mut path = Path::new(server(4, |_| {}), Duration::from_millis(20));
@@ -220,13 +221,11 @@ fn a_client_that_answers_a_ping_frees_its_unvalidated_slot() {
         let mut second = Client::new(path.now, ([203, 0, 114, 7], 1), 8);
         path.run(&mut second, Duration::from_millis(500));
         assert!(second.is_connected());
-        assert_eq!(second.reply_1, reply_1, "answers pings: {answers_pings}, after {seconds} s");
+        assert_eq!(second.reply_1, reply_1, "first client answers pings: {answers_pings}, after {seconds} s");
     }
 }
 
-/// Attack A4: the number of slots that forged clients get over any time depends on the size of the server.
-///
-/// They get one slot of up to seven, two of 8 to 15, and an eighth of more.
+/// Attack A4: forged clients get one slot of up to seven, two of 8 to 23, and an eighth of more.
 #[test]
 fn a04_forged_connections_get_at_most_two_slots_of_small_servers() {
     for (places, most) in [(1, 1), (4, 1), (7, 1), (8, 2), (15, 2), (16, 2), (24, 3)] {
@@ -244,13 +243,13 @@ fn a04_forged_connections_get_at_most_two_slots_of_small_servers() {
             now = now + Duration::from_secs(1);
             server.handle_timeout(now);
             answers(&mut server, now);
-            assert!(server.connections().count() <= most, "of {places} places after {second} s");
+            assert!(server.connections().count() <= most, "a server of {places} slots after {second} s");
         }
-        assert_eq!(server.connections().count(), most, "of {places} places");
+        assert_eq!(server.connections().count(), most, "a server of {places} slots");
     }
 }
 
-/// Attack A4: forged clients make the application send its greeting, ten large messages, to a victim.
+/// Attack A4: a forged client makes the server's application send its greeting of ten large messages to a victim.
 #[test]
 fn a04_a_forged_connection_receives_at_most_three_times_its_bytes() {
     for (policy, mtu) in
@@ -276,7 +275,7 @@ fn a04_a_forged_connection_receives_at_most_three_times_its_bytes() {
                 opened += 1;
                 for _ in 0..10 {
                     let greeting = [0x86; 1_400];
-                    server.send(now, id, &greeting, Delivery::RELIABLE_ORDERED).expect("room");
+                    server.send(now, id, &greeting, Delivery::RELIABLE_ORDERED).expect("free memory");
                 }
             }
             let end = START + Duration::from_secs(second);
@@ -285,15 +284,24 @@ fn a04_a_forged_connection_receives_at_most_three_times_its_bytes() {
                 now = server.poll_timeout().unwrap_or(end).clamp(now + Duration::from_micros(1), end);
                 server.handle_timeout(now);
             }
-            // In addition to messages, a ping of 16 bytes is sent each second while the connection exists.
-            let most = 3 * bytes_in + 16 * usize::try_from(second.min(11)).expect("few seconds");
-            assert!(bytes <= most, "{bytes} bytes for {bytes_in} after {second} s, {policy:?}, {mtu}");
+            // The server also sends a ping of 16 bytes each second while the connection exists.
+            let most =
+                3 * bytes_in + 16 * usize::try_from(second.min(11)).expect("a number of seconds that fits");
+            assert!(
+                bytes <= most,
+                "{bytes} bytes sent for {bytes_in} received after {second} s, {policy:?}, {mtu}"
+            );
         }
-        assert_eq!((opened, server.connections().count()), (1, 0), "it opened, and was abandoned");
+        assert_eq!(
+            (opened, server.connections().count()),
+            (1, 0),
+            "the connection must open once and then expire"
+        );
     }
 }
 
-/// Returns how long a server's greeting of ten large messages takes if datagrams selected by `drops` are lost.
+/// Returns the time from the connection attempt until the client has received the server's greeting of ten large
+/// messages. The datagrams to the client for which `drops` returns true are lost.
 fn greeting_takes(cookies: CookiePolicy, mut drops: impl FnMut(usize) -> bool) -> Duration {
     let mut path = Path::new(server(8, |config| config.cookies = cookies), Duration::from_millis(50));
     let mut client = Client::new(START, ([203, 0, 113, 7], 1), 7);
@@ -316,30 +324,31 @@ fn greeting_takes(cookies: CookiePolicy, mut drops: impl FnMut(usize) -> bool) -
             return path.now.saturating_since(START);
         }
     }
-    panic!("the greeting does not arrive: {cookies:?}");
+    panic!("{cookies:?}: the greeting did not arrive within 20 s");
 }
 
-/// A client without a cookie gets the budget of its request 1 at once, and the rest a round trip of 100 ms later.
+/// To a client without a cookie the server immediately sends what the amplification limit allows. The rest follows one
+/// round trip of 100 ms later.
 #[test]
 fn a_greeting_is_delayed_only_by_address_validation() {
     let with_cookie = greeting_takes(CookiePolicy::Required, |_| false);
     let without = greeting_takes(CookiePolicy::Automatic, |_| false);
     assert!(
         without <= with_cookie + Duration::from_millis(110),
-        "{without:?}, with a cookie {with_cookie:?}"
+        "{without:?} without a cookie, {with_cookie:?} with one"
     );
-    // The datagram that validates the address is lost, or any other of the first ones.
+    // The first datagrams after the connection opened are lost, among them the one that would validate the address.
     for lost in 1..=8 {
         let with_cookie = greeting_takes(CookiePolicy::Required, |number| number <= lost);
         let without = greeting_takes(CookiePolicy::Automatic, |number| number <= lost);
         assert!(
             without <= with_cookie + Duration::from_secs(2),
-            "{without:?}, with a cookie {with_cookie:?}, {lost} lost"
+            "{without:?} without a cookie, {with_cookie:?} with one, {lost} lost"
         );
     }
 }
 
-/// Connections forged from a player's address take none of the slots for that address.
+/// Forged connections from a player's address do not count towards the limits of that address and its network.
 #[test]
 fn a_player_connects_despite_connections_forged_from_its_address() {
     type Change = fn(&mut Config);
@@ -368,9 +377,9 @@ fn a_player_connects_despite_connections_forged_from_its_address() {
     }
 }
 
-/// An operator that bans the addresses of refused clients must not ban forged addresses.
+/// An application that bans the addresses of refused clients must not ban forged addresses.
 #[test]
-fn a_refused_client_is_reported_with_its_address_validation() {
+fn a_refused_client_is_reported_with_whether_its_address_is_validated() {
     for (cookies, expected) in
         [(CookiePolicy::Off, false), (CookiePolicy::Automatic, false), (CookiePolicy::Required, true)]
     {
@@ -396,7 +405,7 @@ fn a_refused_client_is_reported_with_its_address_validation() {
     }
 }
 
-/// Requests with another version from many ports do not change the number of addresses that a client is sent.
+/// Requests with another version from many ports do not change the number of addresses in the list sent to a client.
 #[test]
 fn requests_from_other_ports_do_not_change_a_clients_address_list() {
     for (own, others, addresses) in [(11, 6, 20), (6, 11, 10)] {
@@ -419,12 +428,12 @@ fn requests_from_other_ports_do_not_change_a_clients_address_list() {
                 other => panic!("{other:?}"),
             }
         });
-        assert_eq!(listed, Some(addresses), "version {own} beside {others}");
+        assert_eq!(listed, Some(addresses), "own version {own}, other ports {others}");
     }
 }
 
-/// A flood of first requests counts as load too, so that others keep their entries in the table of clients without
-/// cookies.
+/// The server remembers each client that needs no cookie in a small table. Under a flood of requests 1 it sends cookies
+/// instead, so the entries of genuine clients are not evicted.
 #[test]
 fn a_flood_of_first_requests_makes_cookies_required() {
     let mut server = server(8, |_| {});
@@ -437,12 +446,12 @@ fn a_flood_of_first_requests_makes_cookies_required() {
     assert_eq!((lengths[0], lengths[299]), (28, 32));
     let later = START + Duration::from_secs(1);
     server.handle_datagram(later, ([203, 0, 113, 7], 1).into(), &request_1);
-    assert_eq!(answers(&mut server, later)[0].1.len(), 28, "until it is over");
+    assert_eq!(answers(&mut server, later)[0].1.len(), 28, "after the flood no cookie may be required");
 }
 
-/// Two clients compete for the only slot without a cookie. Neither counts as lacking cookie support.
+/// Two clients compete for the only slot without a cookie. The second one is then asked for a cookie.
 #[test]
-fn a_client_that_needed_no_cookie_is_not_counted_as_lacking_support() {
+fn a_client_is_counted_only_if_it_ignores_the_requested_cookie() {
     for pongs_per_second in [1_000, 0] {
         let mut server = server(4, |config| config.pongs_per_second = pongs_per_second);
         let from = |port| SocketAddr::from(([203, 0, 113, 7], port));
@@ -475,15 +484,15 @@ fn a_client_that_needed_no_cookie_is_not_counted_as_lacking_support() {
     }
 }
 
-/// Acknowledgements of datagrams that were never sent do not count as activity.
+/// Acknowledgements of datagrams that were never sent do not restart the idle timeout.
 #[test]
-fn acknowledgements_of_unsent_datagrams_keep_no_connection_alive() {
+fn acknowledgements_of_unsent_datagrams_do_not_keep_a_connection_alive() {
     let mut path = Path::new(server(8, |_| {}), Duration::from_millis(20));
     let mut client = Client::new(START, ([203, 0, 113, 7], 1), 7);
     path.run(&mut client, Duration::from_secs(1));
     let id = path.opened[0];
     let mut now = path.now;
-    path.server.send(now, id, &[0x86; 100], Delivery::RELIABLE).expect("room");
+    path.server.send(now, id, &[0x86; 100], Delivery::RELIABLE).expect("free memory");
     let mut ended = None;
     for _ in 0..300 {
         now = now + Duration::from_millis(100);
@@ -497,7 +506,7 @@ fn acknowledgements_of_unsent_datagrams_keep_no_connection_alive() {
             }
         }
     }
-    let (reason, after) = ended.expect("it ends");
+    let (reason, after) = ended.expect("the connection closes");
     assert_eq!(reason, DisconnectReason::Lost);
     assert!(after <= Duration::from_secs(11), "{after:?}");
 }

@@ -1,4 +1,4 @@
-//! The protocol version that a client offers, and the duration of its attempts.
+//! The protocol version that a client offers, the duration of its attempts, and the framing of pongs.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,7 +14,7 @@ const SERVER: SocketAddr =
     SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1)), 19132);
 const GUID: Guid = Guid(7);
 
-/// A client with datagrams that the test inspects and answers.
+/// A client whose datagrams the test inspects and answers.
 struct Client {
     peer: Peer<'static>,
     now: Instant,
@@ -75,7 +75,7 @@ impl Client {
         }
     }
 
-    /// Advances the time until the attempt fails, at most until `end` in milliseconds.
+    /// Advances the time until the attempt fails, but at most to `end` milliseconds.
     fn wait(&mut self, end: u64) {
         let end = Instant::from_micros(end * 1_000);
         while let Some(next) = self.peer.poll_timeout().filter(|next| *next <= end && self.failure.is_none())
@@ -104,7 +104,8 @@ fn a_client_continues_with_the_version_that_the_server_names() {
     assert!(matches!(net.client[0], OwnedEvent::Disconnected(..)));
 }
 
-/// Some servers ignore an address for a while after a request with another version.
+/// Some servers ignore an address for 10 to 20 seconds after it requested another version, so an attempt with the named
+/// version lasts longer.
 #[test]
 fn an_attempt_outlasts_a_server_that_blocks_the_client() {
     let mut client = Client::new(client_config());
@@ -113,11 +114,15 @@ fn an_attempt_outlasts_a_server_that_blocks_the_client() {
     assert_eq!(client.requests, [(6, 1492, 0), (6, 1492, 500)]);
     client.receive_incompatible(11);
     client.receive_incompatible(11);
-    assert_eq!(client.requests[2..], [(11, 1492, 600)], "at once, and not again for the late answer");
+    assert_eq!(
+        client.requests[2..],
+        [(11, 1492, 600)],
+        "a request with version 11 is sent once, immediately"
+    );
     client.wait(20_600);
     assert_eq!(client.failure, None);
     let all = &client.requests[2..];
-    assert_eq!(all.len(), 41, "every half a second");
+    assert_eq!(all.len(), 41, "requests must be repeated every 500 ms");
     assert!(all.iter().all(|(version, mtu, _)| (*version, *mtu) == (11, 1492)), "{all:?}");
     client.receive(&Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1492 });
     assert_eq!(client.second_requests, 1);
@@ -125,7 +130,7 @@ fn an_attempt_outlasts_a_server_that_blocks_the_client() {
     assert_eq!(client.failure, Some((ConnectFailure::HandshakeTimeout, 21_600)));
 
     client.connect(&ConnectOptions::default());
-    assert_eq!(client.requests, [(11, 1492, 21_600)], "the next attempt begins with it");
+    assert_eq!(client.requests, [(11, 1492, 21_600)], "the next attempt must begin with version 11");
     client.receive_incompatible(10);
     client.wait(60_000);
     let silent = ConnectFailure::NoAnswerAfterIncompatible { server: 10 };
@@ -142,10 +147,10 @@ fn a_version_fixed_by_the_application_is_not_changed() {
     let failure = ConnectFailure::IncompatibleProtocol { server: 11 };
     assert_eq!((client.requests.len(), client.failure), (1, Some((failure, 0))));
     client.connect(&ConnectOptions::default());
-    assert_eq!(client.requests, [(11, 1492, 0)], "it was remembered all the same");
+    assert_eq!(client.requests, [(11, 1492, 0)], "the named version must be remembered");
 }
 
-/// If a server rejects the version that it named, or names another one each time, the attempt fails.
+/// The server rejects the version that it named, or names another version each time.
 #[test]
 fn an_attempt_fails_if_the_server_accepts_no_version() {
     for versions in [&[6][..], &[11, 11, 11], &[9, 10, 11, 12]] {
@@ -162,7 +167,7 @@ fn an_attempt_fails_if_the_server_accepts_no_version() {
 }
 
 #[test]
-fn a_pong_reveals_the_version_of_bedrock() {
+fn a_length_prefixed_bedrock_pong_selects_version_11() {
     let mut config = client_config();
     for (version, pong, announced) in [
         (6, &b"\0\x05MCPE;"[..], 11),
@@ -179,7 +184,7 @@ fn a_pong_reveals_the_version_of_bedrock() {
     }
 }
 
-/// Forged pongs of a thousand servers take no memory: unsolicited pongs are not parsed.
+/// Unsolicited pongs are not parsed, so forged ones take no memory.
 #[test]
 fn versions_in_unsolicited_pongs_are_not_remembered() {
     let mut client = Client::new(client_config());
@@ -190,7 +195,7 @@ fn versions_in_unsolicited_pongs_are_not_remembered() {
 }
 
 #[test]
-fn an_attempt_lasts_for_its_timeout() {
+fn a_connection_attempt_fails_after_its_timeout() {
     let mut client = Client::new(client_config());
     client.connect(&within(Duration::from_millis(2_750)));
     client.wait(60_000);
@@ -202,7 +207,7 @@ fn an_attempt_lasts_for_its_timeout() {
     assert_eq!(client.failure, Some((ConnectFailure::NoAnswer, 17_750)));
     let mtus: Vec<u16> = client.requests.iter().map(|request| request.1).collect();
     let round = [1492, 1492, 1492, 1492, 1200, 1200, 1200, 1200, 576, 576, 576, 576, 576];
-    assert_eq!(mtus, [&round[..], &round, &round[..4]].concat(), "the MTUs are tried in turn");
+    assert_eq!(mtus, [&round[..], &round, &round[..4]].concat(), "the MTUs must be tried in order");
 
     client.connect(&within(Duration::from_secs(2)));
     client.receive_incompatible(11);
@@ -211,7 +216,7 @@ fn an_attempt_lasts_for_its_timeout() {
     assert_eq!(client.failure, Some((silent, 19_750)));
 }
 
-/// The timeout covers the whole handshake, including the part inside the connection.
+/// The timeout includes the connection request and its response, which follow the offline handshake.
 #[test]
 fn the_timeout_of_an_attempt_covers_the_whole_handshake() {
     for (options, end) in [(within(Duration::from_secs(3)), 3_000), (ConnectOptions::default(), 11_000)] {
@@ -225,7 +230,7 @@ fn the_timeout_of_an_attempt_covers_the_whole_handshake() {
     }
 }
 
-/// Returns the data of a server's pong, on the wire and as its client's application gets it.
+/// Returns the data of a server's pong, first as on the wire and then as in the client's event.
 fn pong_of(server: Config, client: Config, said: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut server, mut client) = (peer(server), peer(client));
     assert_eq!(server.set_advertisement(said), Ok(()));
@@ -235,7 +240,7 @@ fn pong_of(server: Config, client: Config, said: &[u8]) -> (Vec<u8>, Vec<u8>) {
     server.handle_datagram(Instant::ZERO, SERVER, &ping);
     let pong = server.poll_transmit(Instant::ZERO, &mut buffer).expect("a pong").payload;
     client.handle_datagram(Instant::ZERO, SERVER, pong);
-    let Some(Event::Pong { data, .. }) = client.poll_event() else { panic!("a pong") };
+    let Some(Event::Pong { data, .. }) = client.poll_event() else { panic!("expected a pong") };
     (pong[33..].to_vec(), data.to_vec())
 }
 
@@ -255,21 +260,25 @@ fn the_framing_of_pongs_follows_the_versions_of_the_server() {
         assert_eq!((&wire, &events), (expected, &raw), "{versions:?}");
     }
     assert_eq!(pong_of(accepting(&[11]), client_config(), b"").0, [0, 0]);
-    assert_eq!(pong_of(accepting(&[11]), client_config(), &prefixed), (prefixed, raw), "there is one length");
+    assert_eq!(
+        pong_of(accepting(&[11]), client_config(), &prefixed),
+        (prefixed, raw),
+        "the length must not be added twice"
+    );
 }
 
-/// Clients of Minecraft Bedrock misread a pong without its length, and they ping every server with an advertisement
-/// in their format.
+/// Minecraft Bedrock clients expect the length before the data of a pong. A server recognises their format by its
+/// advertisement.
 #[test]
 fn a_bedrock_advertisement_is_preceded_by_its_length() {
     for said in [&b"MCPE;a game;594;1.20.13;2;20;"[..], b"MCEE;a class;594;1.20.13;2;20;"] {
-        let mut prefixed = vec![0, u8::try_from(said.len()).expect("a short text")];
+        let mut prefixed = vec![0, u8::try_from(said.len()).expect("at most 255 bytes")];
         prefixed.extend(said);
         assert_eq!(pong_of(server_config(), client_config(), said), (prefixed.clone(), said.to_vec()));
         assert_eq!(
             pong_of(accepting(&[6]), client_config(), said).0,
             said,
-            "no Bedrock client could connect"
+            "a server without version 11 must not add a length"
         );
         let mut raw = server_config();
         raw.pong_framing = Some(PongFraming::Raw);
@@ -292,7 +301,7 @@ fn the_framing_of_pongs_can_be_forced_on_both_sides() {
     assert_eq!(pong_of(server.clone(), client, b"a game"), (prefixed.clone(), prefixed));
     let client = forced(client_config(), PongFraming::Prefixed);
     assert_eq!(pong_of(server, client.clone(), b"a game").1, raw);
-    assert_eq!(pong_of(accepting(&[6]), client, b"a game").1, raw, "data without a length is unchanged");
+    assert_eq!(pong_of(accepting(&[6]), client, b"a game").1, raw, "data without a length must be unchanged");
 }
 
 #[test]
@@ -310,5 +319,5 @@ fn an_advertisement_and_its_length_must_fit_into_a_pong() {
     });
     let mut buffer = [0; MAX_DATAGRAM];
     let pong = server.poll_transmit(Instant::ZERO, &mut buffer).expect("a pong").payload;
-    assert_eq!(pong[33..], [0, 0], "also by default");
+    assert_eq!(pong[33..], [0, 0], "an empty advertisement has the length zero");
 }

@@ -1,4 +1,4 @@
-//! Large messages that are sent and received without copies.
+//! The feature `zero-copy`: large messages that are sent and received without copies.
 
 use core::time::Duration;
 
@@ -14,7 +14,7 @@ fn message() -> Vec<u8> {
     (0..LENGTH).map(|at| 0x86 | (at / 7) as u8).collect()
 }
 
-/// Returns a client after its message of 1 MB was delivered to the server.
+/// Delivers a message of 1 MB to the server; returns the network and the maximum number of blocks that the server used.
 fn deliver(conditions: Conditions, seed: u64) -> (Net, usize) {
     let mut net = Net::new(conditions, seed);
     let (id, _) = net.connect();
@@ -22,8 +22,8 @@ fn deliver(conditions: Conditions, seed: u64) -> (Net, usize) {
     let before = net.pair.a.blocks_available();
     let receipted = Delivery { reliability: Reliability::ReliableOrderedWithReceipt, ..Delivery::default() };
     let sent = net.pair.a.send_vec(now, id, &mut owned, receipted);
-    let receipt = sent.expect("room").expect("a receipt");
-    assert!(owned.is_empty(), "it was taken");
+    let receipt = sent.expect("free memory").expect("a receipt");
+    assert!(owned.is_empty(), "the peer must take the vector");
     let used = before - net.pair.a.blocks_available();
     let mut most = 0;
     let is_notified = |net: &mut Net| {
@@ -31,7 +31,7 @@ fn deliver(conditions: Conditions, seed: u64) -> (Net, usize) {
         net.client.contains(&OwnedEvent::Receipt(receipt, Outcome::Acknowledged))
     };
     assert!(net.run_until(Duration::from_secs(60), is_notified));
-    assert!(used < LENGTH / 1_400 + 2, "a block for each part, and a record: {used}");
+    assert!(used < LENGTH / 1_400 + 2, "more than a block per part and a record: {used}");
     (net, most)
 }
 
@@ -58,10 +58,10 @@ fn assert_all_is_given_back(net: &mut Net) {
 }
 
 #[test]
-fn parts_in_order_take_no_blocks() {
+fn parts_received_in_order_take_no_blocks() {
     let (mut net, most) = deliver(Conditions::default(), 1);
     assert_eq!(received(&net), [&message()]);
-    assert!(most < 16, "a record, and what the connection itself has: {most}");
+    assert!(most < 16, "parts in order must take no blocks: {most}");
     assert_all_is_given_back(&mut net);
 }
 
@@ -85,17 +85,17 @@ fn a_received_large_message_is_taken_without_a_copy() {
     let mut net = Net::new(Conditions::default(), 1);
     let (id, _) = net.connect();
     let now = net.now();
-    net.pair.a.send_vec(now, id, &mut message(), Delivery::RELIABLE).expect("room");
+    net.pair.a.send_vec(now, id, &mut message(), Delivery::RELIABLE).expect("free memory");
     let (stood, taken) = loop {
         assert!(net.pair.step());
         while net.pair.a.poll_event().is_some() {}
         if let Some(Event::Message { message, .. }) = net.pair.b.poll_event() {
-            let stood = message.as_slice().expect("one piece").as_ptr();
+            let stood = message.as_slice().expect("a contiguous message").as_ptr();
             break (stood, net.pair.b.take_event_data());
         }
     };
     assert_eq!((taken.as_ptr(), taken), (stood, message()));
-    assert_eq!(net.pair.b.take_event_data(), b"", "no message is borrowed any more");
+    assert_eq!(net.pair.b.take_event_data(), b"", "the message must have been taken");
     assert_all_is_given_back(&mut net);
 }
 
@@ -105,7 +105,7 @@ fn a_small_message_is_copied() {
     let (id, _) = net.connect();
     let (now, mut small) = (net.now(), vec![0x86; 10_000]);
     let before = net.pair.a.blocks_available();
-    net.pair.a.send_vec(now, id, &mut small, Delivery::RELIABLE).expect("room");
+    net.pair.a.send_vec(now, id, &mut small, Delivery::RELIABLE).expect("free memory");
     assert_eq!(small, b"");
     assert!(before - net.pair.a.blocks_available() >= 10_000 / 512);
     assert!(net.run_until(Duration::from_secs(5), |net| !received(net).is_empty()));
@@ -121,7 +121,7 @@ fn a_refused_message_stays_with_the_application() {
     let mut reserved = vec![0; LENGTH];
     let sent = net.pair.a.send_vec(now, id, &mut reserved, Delivery::RELIABLE);
     assert_eq!((sent, reserved.len()), (Err(SendError::ReservedId), LENGTH));
-    // Its parts would fit, but not into the memory of a remote peer with as many blocks.
+    // The sender has memory for the parts, but a receiver with as many blocks would not.
     let mut endless = vec![0x86; 4 * LENGTH];
     let sent = net.pair.a.send_vec(now, id, &mut endless, Delivery::RELIABLE);
     assert_eq!((sent, endless.len()), (Err(SendError::NeverFits), 4 * LENGTH));
@@ -129,7 +129,7 @@ fn a_refused_message_stays_with_the_application() {
     assert_all_is_given_back(&mut net);
 }
 
-/// Half of the message was received by the server when the client closes the connection immediately.
+/// The server has received a part of the message when the client closes the connection without delay.
 #[test]
 fn closing_a_connection_frees_all_memory() {
     let mut config = client_config();
@@ -138,7 +138,7 @@ fn closing_a_connection_frees_all_memory() {
     let mut net = Net::with(peer(config), peer(server_config()), conditions, 1);
     let (id, _) = net.connect();
     let now = net.now();
-    net.pair.a.send_vec(now, id, &mut message(), Delivery::RELIABLE_ORDERED).expect("room");
+    net.pair.a.send_vec(now, id, &mut message(), Delivery::RELIABLE_ORDERED).expect("free memory");
     net.run_for(Duration::from_millis(200));
     assert!(received(&net).is_empty());
     let now = net.now();

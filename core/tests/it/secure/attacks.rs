@@ -50,7 +50,7 @@ fn changed_flags_and_announced_keys_are_detected() {
             "byte {at}, bit {bit:#x}"
         );
     }
-    // Only the MTU of reply 1 is not authenticated, because relays lower it.
+    // The MTU of reply 1 is not authenticated, because relays lower it.
     let mut stage = Stage::new(None);
     let field = stage.server.field(576);
     let challenge =
@@ -79,11 +79,11 @@ fn an_answer_with_a_changed_bit_is_refused() {
     for make in [|| Stage::new(None), Stage::with_identity] {
         let mut stage = make();
         let challenge = stage.challenge().expect("a trusted key");
-        let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
+        let (handshake, _) = stage.respond(&challenge).expect("a valid challenge");
         for bit in 0..ANSWER * 8 {
             let mut changed = *handshake.answer();
             changed[bit / 8] ^= 1 << (bit % 8);
-            // A new handshake with the same values for each try, because an attempt limits the number of answers.
+            // Each try needs a new handshake with the same values, because a handshake limits the number of answers.
             let mut stage = make();
             assert_eq!(stage.challenge(), Ok(challenge));
             assert_eq!(stage.accept(&changed).err(), Some(HandshakeError::DecryptionFailed), "bit {bit}");
@@ -99,11 +99,11 @@ fn an_answer_with_a_changed_bit_is_refused() {
 fn an_answer_is_bound_to_the_guid_of_its_reply() {
     let mut stage = Stage::new(None);
     let challenge = stage.challenge().expect("a trusted key");
-    let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
+    let (handshake, _) = stage.respond(&challenge).expect("a valid challenge");
     let genuine = stage.negotiated.server;
-    // An attacker replays reply 1 with another GUID, and changes that of reply 2 to match.
+    // An attacker replays reply 1 with another GUID, and changes the GUID in reply 2 to match.
     stage.negotiated.server = Guid(genuine.0 ^ 1);
-    stage.challenge().expect("the same key");
+    stage.challenge().expect("a challenge with a key");
     assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::DecryptionFailed));
     stage.negotiated.server = genuine;
     assert!(stage.accept(handshake.answer()).is_ok());
@@ -113,14 +113,14 @@ fn an_answer_is_bound_to_the_guid_of_its_reply() {
 fn forged_replies_cause_only_bounded_computation() {
     let mut stage = Stage::new(None);
     let challenge = stage.challenge().expect("a trusted key");
-    let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
+    let (handshake, _) = stage.respond(&challenge).expect("a valid challenge");
     for cookie in 1..16 {
         stage.negotiated.cookie = 1_000 + cookie;
         stage.challenge().expect("a trusted key");
     }
     stage.negotiated.cookie = 9_999;
     assert_eq!(stage.challenge(), Err(HandshakeError::TooMany));
-    // The first challenge is kept, and the newest is tried too.
+    // The client checks an answer against its first and its newest challenge.
     for _ in 0..100 {
         assert_eq!(stage.accept(&[7; ANSWER]).err(), Some(HandshakeError::DecryptionFailed));
     }
@@ -134,7 +134,8 @@ fn a_proof_or_identity_with_a_changed_bit_is_refused() {
     for bit in 0..(32 + IDENTITY) * 8 {
         let mut stage = Stage::with_identity();
         let (mut established, handshake, mut at_server) = stage.answered();
-        let mut fields = [&established.proof[..], &established.identity.expect("there is one")].concat();
+        let mut fields =
+            [&established.proof[..], &established.identity.expect("the client has an identity")].concat();
         fields[bit / 8] ^= 1 << (bit % 8);
         established.proof.copy_from_slice(&fields[..32]);
         established.identity = fields[32..].try_into().ok();
@@ -148,7 +149,7 @@ fn a_proof_or_identity_with_a_changed_bit_is_refused() {
 }
 
 #[test]
-fn a_pattern_and_an_identity_must_agree() {
+fn a_handshake_pattern_and_an_identity_must_agree() {
     let mut stage = Stage::new(None);
     let (mut established, handshake, mut at_server) = stage.answered();
     established.identity = Some([0; IDENTITY]);
@@ -175,7 +176,7 @@ fn a_forged_version_is_detected() {
     assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::Downgrade));
     stage.versions = Versions { announced: 6, first: 9 };
     let challenge = stage.challenge().expect("a trusted key");
-    assert!(stage.respond(&challenge).is_ok(), "a server without support for 9 named another version itself");
+    assert!(stage.respond(&challenge).is_ok(), "without support for version 9 this is no downgrade");
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn a_substituted_key_opens_no_connection() {
         &mut stage.random,
     );
     assert_eq!(challenge, Err(HandshakeError::KeyMismatch));
-    // An attacker with only the server's public key cannot answer.
+    // An attacker that knows only the server's public key cannot answer.
     let challenge = stage.challenge().expect("a trusted key");
     stage.server = attacker;
     assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DecryptionFailed));
@@ -204,7 +205,7 @@ fn points_of_low_order_are_refused() {
     for point in [[0; 32], one] {
         let mut stage = Stage::new(None);
         stage.trust = ServerTrust::Any;
-        let mut field = ServerKeyField::read(&stage.server.field(1492)).expect("our suite");
+        let mut field = ServerKeyField::read(&stage.server.field(1492)).expect("a supported suite");
         field.server.key = PublicKey(point);
         let challenge = stage.client.challenge(
             &stage.trust,
@@ -236,24 +237,25 @@ fn keys_and_challenges_of_cpp_raknet_are_recognised() {
 fn a_replayed_handshake_gets_different_keys() {
     let mut stage = Stage::new(None);
     let challenge = stage.challenge().expect("a trusted key");
-    let (first, mut first_keys) = stage.respond(&challenge).expect("a good challenge");
-    let mut established = stage.accept(first.answer()).expect("a good answer");
+    let (first, mut first_keys) = stage.respond(&challenge).expect("a valid challenge");
+    let mut established = stage.accept(first.answer()).expect("a valid answer");
     let mut recorded = [0x84; 64];
-    let length = established.protection.seal(START, &mut recorded, 40).expect("room");
-    // Later the same request 2 is answered with another ephemeral key, so no recorded datagram opens.
-    let (mut second, mut second_keys) = stage.respond(&challenge).expect("a good challenge");
+    let length = established.protection.seal(START, &mut recorded, 40).expect("space for the tag");
+    // The server answers a replayed request 2 with another ephemeral key, so recorded datagrams do not open.
+    let (mut second, mut second_keys) = stage.respond(&challenge).expect("a valid challenge");
     assert_ne!(first.answer(), second.answer());
     let mut replayed = recorded;
     assert_eq!(second_keys.open(START, &mut replayed[..length]), Err(OpenError::Forged));
     assert_eq!(
         second.finish(&mut second_keys, &established.proof, None, START),
         Err(IdentityError::Invalid),
-        "the proof is invalid too"
+        "the proof of the first handshake must be invalid"
     );
     assert!(first_keys.open(START, &mut recorded[..length]).is_ok());
 }
 
-/// Returns the cleartext of a second server, to which the first one, trusted by the client, relays what it receives.
+/// Returns a handshake with a second server: another key and other negotiated values, and a client that trusts any
+/// server.
 fn at_another_server(client: Option<StaticKey>) -> Stage {
     let mut other = Stage::new(client);
     other.server = ServerIdentity::new(StaticKey::from_bytes([3; 32]));
@@ -269,7 +271,7 @@ fn at_another_server(client: Option<StaticKey>) -> Stage {
     other
 }
 
-/// A dishonest server relays a client's challenge to another one, with each subset of the clear fields rewritten.
+/// A malicious server relays a client's challenge to another server, and rewrites any subset of the cleartext fields.
 #[test]
 fn a_challenge_for_one_server_is_not_answered_by_another() {
     for client in [None, Some(StaticKey::from_bytes([2; 32]))] {
@@ -292,11 +294,11 @@ fn a_challenge_for_one_server_is_not_answered_by_another() {
                 assert_eq!(
                     answered,
                     Some(HandshakeError::DecryptionFailed),
-                    "{rewritten:#b}, pattern {pattern}"
+                    "rewritten fields {rewritten:#b}, pattern {pattern}"
                 );
             }
         }
-        assert!(stage.respond(&challenge).is_ok(), "it is valid at its own server");
+        assert!(stage.respond(&challenge).is_ok(), "the challenge must be valid at its own server");
     }
 }
 
@@ -329,10 +331,10 @@ fn a_stolen_token_is_refused_without_its_owners_key() {
     let mut random = SeededRandom::new([8; 32]);
     let backend = TokenKey::generate(&mut random);
     let mut stage = Stage::with_identity();
-    let owner = stage.identity.as_ref().expect("there is one").public();
+    let owner = stage.identity.as_ref().expect("the client has an identity").public();
     let server = stage.server.public().hash();
     let claims = TokenClaims { user_id: 1, expires: 100, client: owner, servers: &[server], user_data: b"" };
-    let sealed = claims.seal(&backend, &mut random).expect("it fits");
+    let sealed = claims.seal(&backend, &mut random).expect("claims that fit a token");
     let connect = ConnectToken { expires: 100, servers: core::iter::empty().collect(), sealed: &sealed };
     for (thief, expected) in [(false, None), (true, Some(rakwire::secure::TokenError::OtherClient))] {
         if thief {
@@ -341,7 +343,7 @@ fn a_stolen_token_is_refused_without_its_owners_key() {
         let (established, handshake, mut at_server) = stage.answered();
         let shown = finish(handshake, &mut at_server, &established)
             .expect("the identity is valid")
-            .expect("it is shown");
+            .expect("the client presents its identity");
         assert_eq!(backend.open(connect.sealed, &server, &shown.key, 50).err(), expected);
     }
 }

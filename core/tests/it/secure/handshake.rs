@@ -10,7 +10,10 @@ fn a_client_without_an_identity_and_a_server_have_the_same_keys() {
     let (mut established, handshake, mut at_server) = stage.answered();
     assert_eq!(established.server, KnownServer { key: stage.server.public(), next: None });
     assert!(established.identity.is_none());
-    assert!(passes(&mut established.protection, &mut at_server), "the connection request");
+    assert!(
+        passes(&mut established.protection, &mut at_server),
+        "the connection request must open at the server"
+    );
     assert_eq!(finish(handshake, &mut at_server, &established), Ok(None));
     assert!(passes(&mut at_server, &mut established.protection));
     assert_eq!((at_server.epoch(), established.protection.epoch()), (0, 0));
@@ -19,14 +22,21 @@ fn a_client_without_an_identity_and_a_server_have_the_same_keys() {
 #[test]
 fn an_identity_is_authenticated_and_changes_the_keys() {
     let mut stage = Stage::with_identity();
-    let key = stage.identity.as_ref().expect("there is one").public();
+    let key = stage.identity.as_ref().expect("the client has an identity").public();
     let (mut established, handshake, mut at_server) = stage.answered();
-    assert!(passes(&mut established.protection, &mut at_server), "the connection request");
-    let shown =
-        finish(handshake, &mut at_server, &established).expect("a good identity").expect("it is shown");
+    assert!(
+        passes(&mut established.protection, &mut at_server),
+        "the connection request must open at the server"
+    );
+    let shown = finish(handshake, &mut at_server, &established)
+        .expect("a valid identity")
+        .expect("the client presents its identity");
     assert_eq!((shown.key, shown.data()), (key, &b"Ada"[..]));
     assert_eq!((at_server.epoch(), established.protection.epoch()), (1, 0));
-    assert!(passes(&mut established.protection, &mut at_server), "sent before the answer arrived");
+    assert!(
+        passes(&mut established.protection, &mut at_server),
+        "data sent with the old keys must still open"
+    );
     assert!(passes(&mut at_server, &mut established.protection));
     assert_eq!(established.protection.epoch(), 1);
     assert!(passes(&mut established.protection, &mut at_server));
@@ -36,17 +46,18 @@ fn an_identity_is_authenticated_and_changes_the_keys() {
 fn the_data_of_an_identity_has_a_limit() {
     let mut stage = Stage::with_identity();
     let challenge = stage.challenge().expect("a trusted key");
-    let (handshake, mut at_server) = stage.respond(&challenge).expect("a good challenge");
-    let key = stage.identity.as_ref().expect("there is one");
+    let (handshake, mut at_server) = stage.respond(&challenge).expect("a valid challenge");
+    let key = stage.identity.as_ref().expect("the client has an identity");
     let mut accept = |data| {
         let identity = Some(Identity { key, data });
         let server = stage.negotiated.server;
         stage.client.accept(handshake.answer(), server, &stage.reply.client, stage.reply.mtu, identity, START)
     };
     assert_eq!(accept(&[7; 96]).err(), Some(HandshakeError::Malformed));
-    let established = accept(&[7; 95]).expect("it fits");
-    let shown =
-        finish(handshake, &mut at_server, &established).expect("a good identity").expect("it is shown");
+    let established = accept(&[7; 95]).expect("identity data of the maximum length");
+    let shown = finish(handshake, &mut at_server, &established)
+        .expect("a valid identity")
+        .expect("the client presents its identity");
     assert_eq!(shown.data(), [7; 95]);
 }
 
@@ -55,7 +66,7 @@ fn repeated_replies_and_requests_get_identical_answers() {
     let mut stage = Stage::new(None);
     let challenge = stage.challenge().expect("a trusted key");
     assert_eq!(stage.challenge(), Ok(challenge));
-    let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
+    let (handshake, _) = stage.respond(&challenge).expect("a valid challenge");
     let repeats = |challenge: &[u8], negotiated: &Negotiated| {
         handshake.is_repeated(&stage.server, SecureRequest { negotiated, challenge })
     };
@@ -86,8 +97,8 @@ fn an_answer_may_match_the_first_or_the_newest_challenge() {
         [(0, challenges[0], true), (1, challenges[1], false), (2, challenges[2], true)]
     {
         stage.negotiated = Negotiated { cookie, ..first_negotiated };
-        let (handshake, mut at_server) = stage.respond(&challenge).expect("a good challenge");
-        assert_eq!(u32::from(handshake.number()), cookie, "challenges are numbered");
+        let (handshake, mut at_server) = stage.respond(&challenge).expect("a valid challenge");
+        assert_eq!(u32::from(handshake.number()), cookie, "each challenge must have its own number");
         match stage.accept(handshake.answer()) {
             Ok(mut established) => assert!(is_kept && passes(&mut established.protection, &mut at_server)),
             Err(error) => assert!(!is_kept && error == HandshakeError::DecryptionFailed),
@@ -99,10 +110,10 @@ fn an_answer_may_match_the_first_or_the_newest_challenge() {
 fn the_genuine_answer_is_accepted_after_a_forged_one() {
     let mut stage = Stage::with_identity();
     let challenge = stage.challenge().expect("a trusted key");
-    let (handshake, mut at_server) = stage.respond(&challenge).expect("a good challenge");
+    let (handshake, mut at_server) = stage.respond(&challenge).expect("a valid challenge");
     assert_eq!(stage.accept(&[7; ANSWER]).err(), Some(HandshakeError::DecryptionFailed));
     assert_eq!(stage.accept(&[7; 64]).err(), Some(HandshakeError::Malformed));
-    let mut established = stage.accept(handshake.answer()).expect("a good answer");
+    let mut established = stage.accept(handshake.answer()).expect("a valid answer");
     assert!(passes(&mut established.protection, &mut at_server));
 }
 
@@ -140,7 +151,7 @@ fn a_server_may_require_an_identity() {
     {
         let mut stage = Stage::new(identity);
         stage.server.requires_identity = true;
-        let field = ServerKeyField::read(&stage.server.field(1492)).expect("our suite");
+        let field = ServerKeyField::read(&stage.server.field(1492)).expect("a supported suite");
         assert!(field.requires_identity);
         let (established, handshake, mut at_server) = stage.answered();
         assert_eq!(finish(handshake, &mut at_server, &established).err(), expected);

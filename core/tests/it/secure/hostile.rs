@@ -1,4 +1,4 @@
-//! The models shared with the fuzz targets, over generated inputs.
+//! The models of the fuzz targets, run with pseudorandom inputs.
 
 use crate::model::random::Random;
 use crate::model::{secure, secure_crossing, secure_peers};

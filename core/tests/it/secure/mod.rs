@@ -18,7 +18,7 @@ use rakwire::secure::{
 const START: Instant = Instant::ZERO;
 const SIX: Versions = Versions { announced: 6, first: 6 };
 
-/// A client, a server, and the cleartext between them.
+/// A client, a server, and the cleartext values that they negotiate.
 struct Stage {
     server: ServerIdentity,
     client: ClientHandshake,
@@ -84,11 +84,11 @@ impl Stage {
         self.client.accept(answer, server, &self.reply.client, self.reply.mtu, identity, START)
     }
 
-    /// Runs the handshake up to the answer; returns the state of both peers.
+    /// Runs the handshake until the client has accepted the answer; returns the state of both peers.
     fn answered(&mut self) -> (Established, ServerHandshake, DatagramProtection) {
         let challenge = self.challenge().expect("a trusted key");
-        let (handshake, at_server) = self.respond(&challenge).expect("a good challenge");
-        let established = self.accept(handshake.answer()).expect("a good answer");
+        let (handshake, at_server) = self.respond(&challenge).expect("a valid challenge");
+        let established = self.accept(handshake.answer()).expect("a valid answer");
         (established, handshake, at_server)
     }
 }
@@ -105,6 +105,6 @@ fn finish(
 /// Returns true if a datagram sealed by one peer opens at the other.
 fn passes(from: &mut DatagramProtection, to: &mut DatagramProtection) -> bool {
     let mut datagram = [0x84; 64];
-    let length = from.seal(START, &mut datagram, 40).expect("room");
+    let length = from.seal(START, &mut datagram, 40).expect("space for the tag");
     to.open(START, &mut datagram[..length]).is_ok_and(|plain| *plain == [0x84; 40])
 }

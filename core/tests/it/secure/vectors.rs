@@ -1,4 +1,4 @@
-//! The committed vectors of secure connections, generated with fixed keys; another implementation checks them too.
+//! The committed test vectors of secure connections, generated with fixed keys. Another implementation checks them too.
 
 use rakwire::secure::{
     ConnectToken, KeyHash, MAX_CONNECT_TOKEN, SecureRandom, TokenClaims, TokenKey, TokenServer,
@@ -13,7 +13,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A deterministic source of "random" bytes: those of the vectors, in order.
+/// A source of randomness that returns fixed bytes in order.
 struct Fixed(Vec<u8>);
 
 impl SecureRandom for Fixed {
@@ -54,7 +54,7 @@ fn handshake(name: &str, has_identity: bool, server_address: &str, client_addres
         ServerHandshake::respond(&stage.server, request, stage.reply, &[6], START, &mut random)
             .expect("a challenge");
     let answer = *answered.answer();
-    let established = stage.accept(&answer).expect("a good answer");
+    let established = stage.accept(&answer).expect("a valid answer");
     let (proof, identity) = (established.proof, established.identity);
     json!({
         "name": name,
@@ -82,7 +82,7 @@ fn handshake(name: &str, has_identity: bool, server_address: &str, client_addres
     })
 }
 
-/// Returns the connection request, the datagrams after it, and datagrams two minutes later with new keys.
+/// Returns the connection request and the datagrams after it, including datagrams with new keys two minutes later.
 fn datagrams(
     mut established: Established,
     answered: ServerHandshake,
@@ -95,7 +95,7 @@ fn datagrams(
             let now = Instant::from_micros(micros);
             let mut buffer = [0; 64];
             buffer[..plain.len()].copy_from_slice(plain);
-            let length = from.seal(now, &mut buffer, plain.len()).expect("room");
+            let length = from.seal(now, &mut buffer, plain.len()).expect("space for the tag");
             let sealed = hex(&buffer[..length]);
             let epoch = from.epoch();
             assert_eq!(to.open(now, &mut buffer[..length]).map(|opened| opened.to_vec()), Ok(plain.to_vec()));
@@ -143,7 +143,9 @@ fn token(name: &str, servers: &[KeyHash], user_data: &[u8]) -> Value {
     let claims =
         TokenClaims { user_id: 0x0102_0304_0506_0708, expires: 1_800_000_000, client, servers, user_data };
     let salt: Vec<u8> = (0xA0..0xA0 + 24).collect();
-    let sealed = claims.seal(&TokenKey::from_bytes(seed(7)), &mut Fixed(salt.clone())).expect("it fits");
+    let sealed = claims
+        .seal(&TokenKey::from_bytes(seed(7)), &mut Fixed(salt.clone()))
+        .expect("claims that fit a token");
     json!({
         "name": name,
         "token_key": hex(&seed(7)),
@@ -172,7 +174,7 @@ fn connect_token(name: &str, servers: &[(u8, &'static str)], sealed: &[u8]) -> V
         "expires": token.expires,
         "servers": servers.collect::<Vec<_>>(),
         "sealed": hex(sealed),
-        "hex": hex(token.write(&mut buffer).expect("it fits")),
+        "hex": hex(token.write(&mut buffer).expect("claims that fit a token")),
         "text": token.to_string(),
     })
 }
@@ -213,7 +215,7 @@ fn all() -> Value {
 fn committed_vectors_match() {
     if let Ok(file) = std::env::var("SECURE_VECTORS") {
         let text = serde_json::to_string_pretty(&all()).expect("JSON");
-        std::fs::write(file, text + "\n").expect("a place to write to");
+        std::fs::write(file, text + "\n").expect("a writable vector file");
     }
     let committed: Value = serde_json::from_str(FILE).expect("JSON");
     assert_eq!(committed, all());

@@ -1,7 +1,7 @@
-//! A flow with CUBIC (RFC 9438), the congestion control of most TCP implementations, with datagrams of the same
-//! length.
+//! A flow with CUBIC (RFC 9438), the congestion control of most TCP implementations.
 //!
-//! Only the window follows TCP: a lost datagram counts as delivered when a later one carries the same bytes.
+//! All datagrams have the same length. The flow models only the congestion window of TCP: it never retransmits a lost
+//! datagram, and measures only how many datagrams arrive.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -31,9 +31,9 @@ struct Window {
     slow_start_until: f64,
     /// The window before the last reduction.
     max: f64,
-    /// The estimated window of Reno.
+    /// The window that Reno would have.
     reno: f64,
-    /// The start of the current growth, and the window at that time.
+    /// The start of the current congestion avoidance stage, and the window at that time.
     epoch: Option<(Instant, f64)>,
 }
 
@@ -64,8 +64,10 @@ impl Window {
         }
     }
 
-    /// Reduces the window after a loss, with a lower next maximum if the last one was not reached (fast convergence,
-    /// RFC 9438, section 4.7).
+    /// Reduces the window after a loss.
+    ///
+    /// If the window was still below its last maximum, the next maximum is lower (fast convergence, RFC 9438,
+    /// section 4.7).
     fn reduce(&mut self) {
         let is_lower = self.datagrams < self.max;
         self.max = if is_lower { self.datagrams * (1.0 + BETA) / 2.0 } else { self.datagrams };
@@ -81,7 +83,7 @@ impl Window {
     }
 }
 
-/// A sender that always has data to send, from a start time on.
+/// A sender that always has data to send after its start time.
 pub(crate) struct CubicSender {
     to: SocketAddr,
     starts: Instant,
@@ -89,7 +91,7 @@ pub(crate) struct CubicSender {
     next: u64,
     in_flight: BTreeMap<u64, Instant>,
     newest_acked: Option<u64>,
-    /// Losses of datagrams before this number belong to the last reduction.
+    /// Losses of datagrams before this number do not reduce the window again.
     recovery_until: u64,
     /// The smoothed RTT and its variation, in seconds; zero before the first sample.
     round_trip: f64,
@@ -146,7 +148,7 @@ impl CubicSender {
 impl Machine for CubicSender {
     fn handle_datagram(&mut self, now: Instant, _: SocketAddr, datagram: &[u8]) {
         for number in
-            datagram.chunks_exact(8).map(|bytes| u64::from_be_bytes(bytes.try_into().expect("eight")))
+            datagram.chunks_exact(8).map(|bytes| u64::from_be_bytes(bytes.try_into().expect("eight bytes")))
         {
             let Some(sent) = self.in_flight.remove(&number) else { continue };
             (self.acked_at, self.backoff) = (now, 0);
@@ -184,7 +186,7 @@ impl Machine for CubicSender {
     }
 }
 
-/// Acknowledges every second datagram, and immediately after a gap.
+/// A receiver that acknowledges every second datagram, and immediately after a gap.
 pub(crate) struct CubicReceiver {
     to: SocketAddr,
     next: u64,
@@ -202,7 +204,7 @@ impl CubicReceiver {
 
 impl Machine for CubicReceiver {
     fn handle_datagram(&mut self, now: Instant, _: SocketAddr, datagram: &[u8]) {
-        let number = u64::from_be_bytes(datagram[..8].try_into().expect("eight"));
+        let number = u64::from_be_bytes(datagram[..8].try_into().expect("eight bytes"));
         self.arrived += 1;
         self.unacknowledged.push(number);
         let is_next = number == self.next;

@@ -9,10 +9,10 @@ use serde_json::Value as Json;
 const NOW: Instant = Instant::from_micros(1_000_000);
 const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
 
-/// Checks an entry of a category. `entries` are all entries of the file, because some depend on each other.
+/// Checks an entry of a category. `entries` contains all entries of the file, because some depend on others.
 ///
 /// # Errors
-/// One line with the reason.
+/// One line that states how the peer differs from the entry.
 pub(crate) fn check_entry(entries: &[Json], category: &str, entry: &Json) -> Result<(), String> {
     match category {
         "handshake" => check_handshake(entries, entry),
@@ -20,11 +20,11 @@ pub(crate) fn check_entry(entries: &[Json], category: &str, entry: &Json) -> Res
         "packet" => check_packet(entry),
         "receive" => check_receive(entry),
         "live" => check_live(entry),
-        _ => Err("no category".into()),
+        _ => Err("unknown category".into()),
     }
 }
 
-/// Checks a handshake message; in a session of three, the third must be the XOR of the others.
+/// Checks a handshake message. The third message of a session must be the XOR of the first two.
 fn check_handshake(entries: &[Json], entry: &Json) -> Result<(), String> {
     let number = handshake(entry)?;
     let mut buffer = [0; MAX_PACKET];
@@ -45,18 +45,22 @@ fn check_handshake(entries: &[Json], entry: &Json) -> Result<(), String> {
 
 fn handshake(entry: &Json) -> Result<HandshakeWord, String> {
     let number = HandshakeWord::read(&bytes_of(entry)?).map_err(|error| format!("{error:?}"))?;
-    let expected = entry.get("value").and_then(Json::as_u64).ok_or("the value is not a number")?;
-    if u64::from(number.0) == expected { Ok(number) } else { Err(format!("reads {}", number.0)) }
+    let expected = entry.get("value").and_then(Json::as_u64).ok_or("\"value\" is not a number")?;
+    if u64::from(number.0) == expected {
+        Ok(number)
+    } else {
+        Err(format!("reads {} instead of {expected}", number.0))
+    }
 }
 
 /// Checks a payload that is split into datagrams. For the longest payloads the vector contains only their headers.
 fn check_chunking(entry: &Json) -> Result<(), String> {
-    let value = entry.get("value").ok_or("no value")?;
-    let length = value.get("payload_len").and_then(Json::as_u64).ok_or("no length")?;
+    let value = entry.get("value").ok_or("\"value\" is missing")?;
+    let length = value.get("payload_len").and_then(Json::as_u64).ok_or("\"payload_len\" is missing")?;
     let length = usize::try_from(length).map_err(|error| error.to_string())?;
     let reliability = match value.get("reliable").and_then(Json::as_bool) {
         Some(false) => Reliability::Unreliable,
-        // The vector of the empty payload does not specify it.
+        // The vector of the empty payload specifies no reliability.
         Some(true) | None => Reliability::Reliable,
     };
     let payload: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
@@ -64,7 +68,11 @@ fn check_chunking(entry: &Json) -> Result<(), String> {
     let (mut server, id) = server(expected.first().map_or(0, |first| sequence(first)));
     let sent = server.send(NOW, id, &payload, reliability);
     let Some(last) = expected.last() else {
-        return if sent == Err(SendError::Empty) { Ok(()) } else { Err(format!("sends with {sent:?}")) };
+        return if sent == Err(SendError::Empty) {
+            Ok(())
+        } else {
+            Err(format!("an empty payload was sent: {sent:?}"))
+        };
     };
     sent.map_err(|error| error.to_string())?;
     let written = output(&mut server);
@@ -82,10 +90,13 @@ fn sequence(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[2], packet[3]])
 }
 
-/// Checks that a datagram is parsed as specified, and that one of the original implementation is written identically.
+/// Checks that a datagram is parsed as specified, and that it is written as the same bytes.
+///
+/// Datagrams that no peer writes, with "accepted" or "reserved" in their names, are only parsed.
 fn check_packet(entry: &Json) -> Result<(), String> {
-    let value = entry.get("value").ok_or("no value")?;
-    let field = |name: &str| value.get(name).and_then(Json::as_u64).ok_or_else(|| format!("no {name}"));
+    let value = entry.get("value").ok_or("\"value\" is missing")?;
+    let field =
+        |name: &str| value.get(name).and_then(Json::as_u64).ok_or_else(|| format!("{name:?} is missing"));
     let flag = |name: &str| field(name).map(|bit| bit == 1);
     let bytes = bytes_of(entry)?;
     let (header, body) = Header::read(&bytes).map_err(|error| format!("{error:?}"))?;
@@ -104,7 +115,7 @@ fn check_packet(entry: &Json) -> Result<(), String> {
         }
     };
     if header != expected || body.len() as u64 != field("body_len")? {
-        return Err(format!("reads {header:?} and {} bytes", body.len()));
+        return Err(format!("reads {header:?} and a body of {} bytes", body.len()));
     }
     let is_odd = ["accepted", "reserved"]
         .iter()
@@ -118,10 +129,11 @@ fn check_packet(entry: &Json) -> Result<(), String> {
     same(&[writer.finish().to_vec()], &[bytes])
 }
 
-/// Checks a peer's responses to datagrams and the messages that it delivers. Where the original implementation
-/// crashes, nothing is delivered.
+/// Checks a peer's responses to datagrams and the messages that it delivers.
+///
+/// If the original implementation crashes on the datagrams, nothing must be delivered.
 fn check_receive(entry: &Json) -> Result<(), String> {
-    let value = entry.get("value").ok_or("no value")?;
+    let value = entry.get("value").ok_or("\"value\" is missing")?;
     let (mut server, _) = server(0);
     let mut replies = Vec::new();
     let mut delivered = Vec::new();
@@ -135,12 +147,12 @@ fn check_receive(entry: &Json) -> Result<(), String> {
     same(&delivered, &expected).map_err(|why| format!("deliveries: {why}"))
 }
 
-/// Checks a message of a captured session: its datagrams are reassembled to the payload, and the payload is split
-/// into the same datagrams.
+/// Checks a message of a captured session: its datagrams are reassembled to the payload, and the payload is split into
+/// equal datagrams.
 fn check_live(entry: &Json) -> Result<(), String> {
     let packets = list_of(entry, "hex")?;
     let payload = unhex(&text_of(entry, "payload_hex")?)?;
-    let first = packets.first().ok_or("no datagrams")?;
+    let first = packets.first().ok_or("\"hex\" is an empty list")?;
     let (mut server, id) = server(sequence(first));
     for packet in &packets {
         server.handle_datagram(NOW, CLIENT.into(), packet);
@@ -153,7 +165,7 @@ fn check_live(entry: &Json) -> Result<(), String> {
     same(&output(&mut server), &packets)
 }
 
-/// Returns a server with one connection, with sequences that start at `first`.
+/// Returns a server with one connection whose sequences start at `first`.
 fn server(first: u16) -> (Peer<'static>, rakwire::game_protocol::ConnectionId) {
     let mut config = Config::new([2; 32]);
     config.max_incoming = 1;
@@ -162,7 +174,9 @@ fn server(first: u16) -> (Peer<'static>, rakwire::game_protocol::ConnectionId) {
     server.handle_datagram(NOW, CLIENT.into(), &[0; 4]);
     let pepper = output(&mut server).concat();
     server.handle_datagram(NOW, CLIENT.into(), &pepper);
-    let id = server.connection_at(CLIENT.into()).expect("the salt was zero, so the pepper is its own answer");
+    let id = server
+        .connection_at(CLIENT.into())
+        .expect("an open connection; with a salt of zero the pepper is the response");
     while server.poll_event().is_some() {}
     (server, id)
 }
@@ -188,11 +202,11 @@ fn messages(peer: &mut Peer<'_>) -> Vec<Vec<u8>> {
 
 fn same(found: &[Vec<u8>], expected: &[Vec<u8>]) -> Result<(), String> {
     if found.len() != expected.len() {
-        return Err(format!("{} instead of {}", found.len(), expected.len()));
+        return Err(format!("{} datagrams or messages instead of {}", found.len(), expected.len()));
     }
     match found.iter().zip(expected).position(|(found, expected)| found != expected) {
         None => Ok(()),
-        Some(index) => Err(format!("number {index} differs")),
+        Some(index) => Err(format!("datagram or message {index} differs")),
     }
 }
 
@@ -207,11 +221,11 @@ fn bytes_of(entry: &Json) -> Result<Vec<u8>, String> {
 
 fn list_of(entry: &Json, key: &str) -> Result<Vec<Vec<u8>>, String> {
     let list = entry.get(key).and_then(Json::as_array).ok_or_else(|| format!("{key:?} is not a list"))?;
-    list.iter().map(|text| unhex(text.as_str().ok_or("no text")?)).collect()
+    list.iter().map(|text| unhex(text.as_str().ok_or("an element is not a string")?)).collect()
 }
 
 fn unhex(text: &str) -> Result<Vec<u8>, String> {
     let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
-    let digits = digits.filter(|digits| digits.len() % 2 == 0).ok_or("no hexadecimal bytes")?;
+    let digits = digits.filter(|digits| digits.len() % 2 == 0).ok_or("not a string of hexadecimal bytes")?;
     Ok(digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
 }

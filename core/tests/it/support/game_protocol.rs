@@ -16,7 +16,7 @@ pub(crate) const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2);
 pub(crate) const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 pub(crate) const START: Instant = Instant::from_micros(1_000_000);
 
-/// A limit of simulation steps that no run reaches.
+/// The maximum number of simulation steps of a run, which only an endless loop reaches.
 const STEPS: usize = 200_000;
 
 /// An event for the application, with its data copied.
@@ -86,7 +86,7 @@ pub(crate) fn messages(events: &[OwnedEvent]) -> Vec<&[u8]> {
         .collect()
 }
 
-/// Returns the reason of the disconnection in a list of events.
+/// Returns the reason of the first disconnection in a list of events.
 pub(crate) fn ended(events: &[OwnedEvent]) -> Option<DisconnectReason> {
     events.iter().find_map(
         |event| {
@@ -110,7 +110,7 @@ pub(crate) fn packets(peer: &mut Peer<'_>, now: Instant) -> Vec<Vec<u8>> {
     output(peer, now).into_iter().map(|(_, packet)| packet).collect()
 }
 
-/// Opens a connection from `address` to a server, as a client with `salt` would; returns its id.
+/// Opens a connection from `address` to a server with the handshake of a client with `salt`; returns its id.
 pub(crate) fn enter(server: &mut Peer<'_>, now: Instant, address: SocketAddr, salt: u32) -> ConnectionId {
     let seasoning = seasoning(server, now, address, salt);
     server.handle_datagram(now, address, &seasoning);
@@ -121,7 +121,7 @@ pub(crate) fn enter(server: &mut Peer<'_>, now: Instant, address: SocketAddr, sa
     }
 }
 
-/// Makes a server challenge `address`; returns the correct answer.
+/// Requests a challenge from a server; returns the correct response for `address`.
 pub(crate) fn seasoning(server: &mut Peer<'_>, now: Instant, address: SocketAddr, salt: u32) -> [u8; 4] {
     server.handle_datagram(now, address, &salt.to_be_bytes());
     let answers = output(server, now);
@@ -131,7 +131,7 @@ pub(crate) fn seasoning(server: &mut Peer<'_>, now: Instant, address: SocketAddr
     (salt ^ pepper).to_be_bytes()
 }
 
-/// Returns a server with one connection, that of `CLIENT`.
+/// Returns a server with one connection, to `CLIENT`.
 pub(crate) fn server_with_client() -> (Peer<'static>, ConnectionId) {
     let mut server = peer(server_config());
     let id = enter(&mut server, START, CLIENT.into(), 7);
@@ -180,7 +180,7 @@ impl Net {
         tell(&mut self.pair.b, &mut self.server);
     }
 
-    /// Runs until `done` returns true, for at most `time`; returns whether it did.
+    /// Runs for at most `time` until `done` returns true; returns false if it never did.
     pub(crate) fn run_until(&mut self, time: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now() + time;
         for _ in 0..STEPS {
@@ -199,7 +199,7 @@ impl Net {
             pair.step();
         }
         panic!(
-            "a deadline is always in the past: {:?} {:?}",
+            "a peer's deadline stays in the past: {:?} {:?}",
             self.pair.a.poll_timeout(),
             self.pair.b.poll_timeout()
         );
@@ -216,7 +216,7 @@ impl Net {
         let connected = self.run_until(Duration::from_secs(15), |net| {
             net.client.contains(&OwnedEvent::Connected(id)) && connected(&net.server).is_some()
         });
-        assert!(connected, "client {:?} server {:?}", self.client, self.server);
+        assert!(connected, "client: {:?}, server: {:?}", self.client, self.server);
         let server = connected_id(&self.server);
         self.client.clear();
         self.server.clear();
@@ -229,5 +229,5 @@ fn connected(events: &[OwnedEvent]) -> Option<ConnectionId> {
 }
 
 pub(crate) fn connected_id(events: &[OwnedEvent]) -> ConnectionId {
-    connected(events).expect("it is connected")
+    connected(events).expect("an open connection")
 }

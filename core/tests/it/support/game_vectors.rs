@@ -1,4 +1,4 @@
-//! Checks the transport's part of a vector file of the Game Protocol.
+//! Checks the vectors of the transport in a vector file of the Game Protocol.
 
 use serde_json::Value as Json;
 
@@ -8,13 +8,14 @@ use super::vectors::Tally;
 /// Categories that other tests of the project check.
 const ELSEWHERE: [&str; 3] = ["rabbit", "rabbit_decode", "message"];
 
-/// Checks the vectors of the transport in `text`. Those of messages and their encoding are counted but not checked.
+/// Checks the vectors of the transport in `text`; returns their results, and the number of other vectors.
 ///
 /// # Errors
-/// One line with the reason why this is not a vector file.
+/// One line with the reason why `text` is not a vector file.
 pub(crate) fn check(text: &str) -> Result<(Tally, usize), String> {
-    let file: Json = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
-    let entries = file.as_array().ok_or("the file holds no JSON list")?;
+    let file: Json =
+        serde_json::from_str(text).map_err(|error| format!("the file is not valid JSON: {error}"))?;
+    let entries = file.as_array().ok_or("the file is not a JSON list")?;
     let mut tally = Tally::default();
     let mut elsewhere = 0;
     for (index, entry) in entries.iter().enumerate() {
@@ -32,7 +33,7 @@ pub(crate) fn check(text: &str) -> Result<(Tally, usize), String> {
         }
     }
     if tally.passed == 0 && tally.failures.is_empty() {
-        return Err("the file holds no vectors of the transport".into());
+        return Err("the file contains no vectors of the transport".into());
     }
     Ok((tally, elsewhere))
 }

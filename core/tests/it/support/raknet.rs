@@ -71,7 +71,7 @@ impl Net {
         tell(&mut self.pair.b, &mut self.server, &mut self.refused);
     }
 
-    /// Runs until `done` returns true, for at most `time`; returns whether it did.
+    /// Runs for at most `time` until `done` returns true; returns false if it never did.
     pub(crate) fn run_until(&mut self, time: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now() + time;
         loop {
@@ -100,7 +100,7 @@ impl Net {
         let connected = self.run_until(Duration::from_secs(60), |net| {
             net.client.contains(&OwnedEvent::Connected(id)) && connected(&net.server).is_some()
         });
-        assert!(connected, "client {:?} server {:?}", self.client, self.server);
+        assert!(connected, "client: {:?}, server: {:?}", self.client, self.server);
         let server = connected_id(&self.server);
         self.client.clear();
         self.server.clear();
@@ -113,7 +113,7 @@ fn connected(events: &[OwnedEvent]) -> Option<ConnectionId> {
 }
 
 fn connected_id(events: &[OwnedEvent]) -> ConnectionId {
-    connected(events).expect("it is connected")
+    connected(events).expect("an open connection")
 }
 
 fn tell(peer: &mut Peer<'_>, events: &mut Vec<OwnedEvent>, refused: &mut Vec<RefuseReason>) {

@@ -1,4 +1,4 @@
-//! A source that records every field that is parsed.
+//! A [`Source`] that records every parsed field.
 
 use rakwire::wire::{Source, Value, WireError};
 
@@ -19,7 +19,7 @@ impl<'a> Recorder<'a> {
         Self { bytes, fields: Vec::new() }
     }
 
-    /// Returns the fields since the last call.
+    /// Returns the fields that were parsed since the last call.
     pub(crate) fn fields(&mut self) -> Vec<Field<'a>> {
         core::mem::take(&mut self.fields)
     }

@@ -16,7 +16,7 @@ pub(crate) fn client_key() -> StaticKey {
     StaticKey::from_bytes([0xC1; 32])
 }
 
-/// Returns a server that offers security; `ask` sets its requirements.
+/// Returns the configuration of a server that offers security; `ask` sets its requirements.
 pub(crate) fn secure_server(ask: impl FnOnce(&mut ServerIdentity)) -> Config {
     let mut identity = ServerIdentity::new(server_key());
     ask(&mut identity);
@@ -39,7 +39,7 @@ pub(crate) fn secure_client(identity: Option<StaticKey>) -> Config {
     config
 }
 
-/// Returns options for a secure connection with this trust.
+/// Returns the options of a secure attempt with this trust.
 pub(crate) fn trusting(trust: ServerTrust) -> ConnectOptions<'static> {
     ConnectOptions { trust: Some(trust), ..ConnectOptions::default() }
 }
@@ -53,7 +53,7 @@ pub(crate) fn net(client: Config, server: Config, conditions: Conditions, seed: 
 }
 
 impl Net {
-    /// Starts connecting.
+    /// Starts an attempt with these options; returns its id.
     pub(crate) fn dial(&mut self, options: &ConnectOptions<'_>) -> ConnectionId {
         let to = self.pair.b_address;
         self.pair.a.connect_with(self.pair.now, to, options).expect("a free slot")
@@ -74,6 +74,6 @@ impl Net {
         assert_eq!(opened(&self.client), Some(client), "{:?}", self.client);
         self.client.clear();
         self.server.clear();
-        (client, server.expect("the server was notified"))
+        (client, server.expect("an open connection at the server"))
     }
 }

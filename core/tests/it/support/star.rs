@@ -10,13 +10,13 @@ use rakwire::endpoint::{Capacity, ConnectionId, Event, Peer, Protocol};
 
 const LATENCY: Duration = Duration::from_millis(20);
 
-/// The arrival time of a datagram, its number among those of that time, its source, its destination and its bytes.
+/// A datagram in flight: its arrival time, its sequence number, its source, its destination and its bytes.
 type Transit = Reverse<(Instant, u64, SocketAddr, SocketAddr, Vec<u8>)>;
 
 pub(crate) struct Client<P: Protocol> {
     pub(crate) peer: Peer<'static, P>,
     pub(crate) id: ConnectionId,
-    /// The id of its connection at the server.
+    /// The id of the client's connection at the server.
     pub(crate) at_server: Option<ConnectionId>,
     /// True while the client sends and receives.
     pub(crate) is_alive: bool,
@@ -75,14 +75,14 @@ impl<P: Protocol> Star<P> {
             star.clients.push(Client { peer, id, at_server: None, is_alive: true, received: 0 });
             star.run_for(Duration::from_millis(1));
         }
-        // Clients without a cookie retransmit their request if their slots were taken meanwhile.
+        // A client whose slot was taken meanwhile retransmits its request with a cookie.
         star.run_for(Duration::from_secs(3));
         let opened = star.clients.iter().filter(|client| client.at_server.is_some()).count();
-        assert_eq!(opened, clients, "all are connected");
+        assert_eq!(opened, clients, "all clients must be connected");
         star
     }
 
-    /// Lets virtual time pass.
+    /// Runs in steps of a millisecond.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {

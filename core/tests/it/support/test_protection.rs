@@ -1,10 +1,10 @@
-//! A test cipher that checks whether a connection follows the rules of packet protection, with eleven bytes of
-//! overhead.
+//! A test implementation of packet protection, with eleven bytes of overhead.
 
 use rakwire::wire::protection::PacketProtection;
 
-/// The overhead consists of a checksum of eight bytes over the datagram, and the datagram's number in three bytes. A
-/// number that is not above the highest one opened before is refused.
+/// A protection that inverts the bits of a datagram, and appends a checksum of eight bytes and a number of three bytes.
+///
+/// A datagram with a number that is not above the last opened one is refused.
 #[derive(Debug, Default)]
 pub(crate) struct TestProtection {
     sealed: u32,
@@ -43,7 +43,7 @@ impl PacketProtection for TestProtection {
     }
 }
 
-/// Inverts all bits except the first, by which routing recognises a datagram of a connection.
+/// Inverts all bits except the first one, which distinguishes datagrams of connections from offline messages.
 fn flip(plain: &mut [u8]) {
     plain.iter_mut().for_each(|byte| *byte = !*byte);
     if let Some(first) = plain.first_mut() {
@@ -51,7 +51,7 @@ fn flip(plain: &mut [u8]) {
     }
 }
 
-/// Returns an FNV-1a checksum: it detects every single changed byte, which suffices for tests only.
+/// Returns an FNV-1a checksum. It detects any single changed byte, but not a deliberate forgery.
 fn sum(plain: &[u8], number: &[u8]) -> [u8; SUM] {
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
     plain.iter().chain(number).fold(0xCBF2_9CE4_8422_2325, step).to_be_bytes()

@@ -1,4 +1,4 @@
-//! A peer that acknowledges like other implementations: all datagrams at once, periodically.
+//! A peer that sends acknowledgements periodically, like other implementations.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) struct Ticking {
 }
 
 impl Ticking {
-    /// Creates a peer that acknowledges every `period`; with zero, as the peer itself does.
+    /// Creates a peer that sends acknowledgements every `period`; with zero, at the times of `peer`.
     pub(crate) fn new(peer: Peer<'static>, period: Duration) -> Self {
         Self { peer, period, next: None, records: Vec::new() }
     }
@@ -29,8 +29,8 @@ impl Ticking {
         let Ok(DatagramHeader::Ack { records, .. }) = DatagramHeader::read(&mut reader) else {
             return false;
         };
-        self.records.extend((0..records).map(|_| Record::read(&mut reader).expect("a record of our own")));
-        let period = u64::try_from(self.period.as_micros()).expect("not long");
+        self.records.extend((0..records).map(|_| Record::read(&mut reader).expect("a valid record")));
+        let period = u64::try_from(self.period.as_micros()).expect("a period that fits 64 bits");
         self.next.get_or_insert_with(|| Instant::from_micros((now.as_micros() / period + 1) * period));
         true
     }
@@ -41,10 +41,10 @@ impl Ticking {
         }
         let count = self.records.len().min(ROOM);
         let mut writer = Writer::new(buffer);
-        let records = u16::try_from(count).expect("few");
-        DatagramHeader::Ack { arrival_speed: None, records }.write(&mut writer).expect("room");
+        let records = u16::try_from(count).expect("at most 65,535 records");
+        DatagramHeader::Ack { arrival_speed: None, records }.write(&mut writer).expect("space in the buffer");
         for record in self.records.drain(..count) {
-            record.write(&mut writer).expect("room");
+            record.write(&mut writer).expect("space in the buffer");
         }
         if self.records.is_empty() {
             self.next = None;
@@ -64,7 +64,7 @@ impl Machine for Ticking {
 
     fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
         let mut own = [0; MAX_DATAGRAM];
-        // All datagrams go to the only remote peer of the test.
+        // The peer has only one connection.
         let mut to = SocketAddr::from(([0, 0, 0, 0], 0));
         if let Some(remote) = self.peer.connections().next().and_then(|id| self.peer.connection(id)) {
             to = remote.remote;

@@ -50,10 +50,11 @@ impl Category {
 /// Checks the vectors in `text`.
 ///
 /// # Errors
-/// One line with the reason why this is not a vector file.
+/// One line with the reason why `text` is not a vector file.
 pub(crate) fn check(text: &str) -> Result<Tally, String> {
-    let file: Json = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
-    let file = file.as_object().ok_or("the file holds no JSON object")?;
+    let file: Json =
+        serde_json::from_str(text).map_err(|error| format!("the file is not valid JSON: {error}"))?;
+    let file = file.as_object().ok_or("the file is not a JSON object")?;
     let mut tally = Tally::default();
     for (key, entries) in file.iter().filter(|(key, _)| *key != "about") {
         let category = Category::from_name(key).ok_or_else(|| format!("{key:?} is not a category"))?;
@@ -69,7 +70,7 @@ pub(crate) fn check(text: &str) -> Result<Tally, String> {
         }
     }
     if tally.passed == 0 && tally.failures.is_empty() {
-        return Err("the file holds no vectors".into());
+        return Err("the file contains no vectors".into());
     }
     Ok(tally)
 }
@@ -85,43 +86,44 @@ struct Decoded<'a> {
 }
 
 fn check_entry(category: Category, entry: &Json) -> Result<(), String> {
-    let entry = entry.as_object().ok_or("no JSON object")?;
+    let entry = entry.as_object().ok_or("the entry is not a JSON object")?;
     let bytes = bytes_of(entry)?;
     let decoded = decode(category, entry, &bytes)?;
     if let Some(expected) = entry.get("error") {
-        let expected = expected.as_str().ok_or("the error is not a name")?;
+        let expected = expected.as_str().ok_or("\"error\" is not a string")?;
         return match decoded {
             Err(error) if format!("{error:?}") == expected => Ok(()),
-            Err(error) => Err(format!("error {error:?} instead of {expected}")),
-            Ok(_) => Err(format!("no error instead of {expected}")),
+            Err(error) => Err(format!("fails with {error:?} instead of {expected}")),
+            Ok(_) => Err(format!("is valid, but {expected} was expected")),
         };
     }
     let decoded = decoded.map_err(|error| format!("{error:?}"))?;
-    let fields = entry.get("fields").and_then(Json::as_object).ok_or("neither fields nor an error")?;
+    let fields =
+        entry.get("fields").and_then(Json::as_object).ok_or("\"fields\" and \"error\" are missing")?;
     check_fields(fields, &decoded.fields)?;
     check_parts(entry, &decoded.parts)?;
     let ended = decoded.ended.map(|error| format!("{error:?}"));
     if entry.get("ended").map(|name| name.as_str().unwrap_or_default()) != ended.as_deref() {
-        return Err(format!("the capsules ended with {ended:?}"));
+        return Err(format!("reading the capsules stopped with {ended:?}"));
     }
-    let reencodes = entry.get("reencodes").and_then(Json::as_bool).ok_or("reencodes is missing")?;
+    let reencodes = entry.get("reencodes").and_then(Json::as_bool).ok_or("\"reencodes\" is missing")?;
     match (reencodes, decoded.written == bytes) {
         (true, true) | (false, false) => Ok(()),
         (true, false) => Err(format!("writes {}", hex(&decoded.written))),
-        (false, true) => Err("writes the same bytes".into()),
+        (false, true) => Err("writes the same bytes, but \"reencodes\" is false".into()),
     }
 }
 
 fn check_parts(entry: &Map<String, Json>, parts: &[Vec<Field<'_>>]) -> Result<(), String> {
     let Some(expected) = entry.get("capsules").or_else(|| entry.get("records")) else {
-        return if parts.is_empty() { Ok(()) } else { Err("capsules or records are missing".into()) };
+        return if parts.is_empty() { Ok(()) } else { Err("\"capsules\" or \"records\" is missing".into()) };
     };
-    let expected = expected.as_array().ok_or("capsules and records are lists")?;
+    let expected = expected.as_array().ok_or("\"capsules\" or \"records\" is not a list")?;
     if expected.len() != parts.len() {
         return Err(format!("{} parts instead of {}", parts.len(), expected.len()));
     }
     for (index, (expected, part)) in expected.iter().zip(parts).enumerate() {
-        let expected = expected.as_object().ok_or("no JSON object")?;
+        let expected = expected.as_object().ok_or("a part is not a JSON object")?;
         check_fields(expected, part).map_err(|why| format!("part {index}: {why}"))?;
     }
     Ok(())
@@ -259,17 +261,17 @@ fn sizes_of(entry: &Map<String, Json>) -> Result<SecuritySizes, String> {
     match entry.get("sizes").map(Json::as_str) {
         None | Some(Some("original")) => Ok(SecuritySizes::ORIGINAL),
         Some(Some("documents")) => Ok(SecuritySizes::DOCUMENTED),
-        Some(_) => Err("sizes are \"original\" or \"documents\"".into()),
+        Some(_) => Err("\"sizes\" is neither \"original\" nor \"documents\"".into()),
     }
 }
 
 /// Returns the bytes of an entry, padded with zeros to `pad_to`.
 fn bytes_of(entry: &Map<String, Json>) -> Result<Vec<u8>, String> {
-    let text = entry.get("hex").and_then(Json::as_str).ok_or("hex is missing")?;
+    let text = entry.get("hex").and_then(Json::as_str).ok_or("\"hex\" is missing")?;
     let mut bytes = from_hex(text)?;
     if let Some(length) = entry.get("pad_to") {
         let length = length.as_u64().and_then(|length| u16::try_from(length).ok());
-        let length = usize::from(length.ok_or("pad_to is not a datagram length")?);
+        let length = usize::from(length.ok_or("\"pad_to\" is not a datagram length")?);
         bytes.resize(length.max(bytes.len()), 0);
     }
     Ok(bytes)
@@ -281,9 +283,9 @@ fn from_hex(text: &str) -> Result<Vec<u8>, String> {
         .filter(|letter| !letter.is_whitespace())
         .map(|letter| letter.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
         .collect::<Option<_>>()
-        .ok_or("hex holds something else")?;
+        .ok_or("\"hex\" contains a character that is not a hexadecimal digit")?;
     let (pairs, []) = digits.as_chunks::<2>() else {
-        return Err("hex has half a byte".into());
+        return Err("\"hex\" has an odd number of digits".into());
     };
     Ok(pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }

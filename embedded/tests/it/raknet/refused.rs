@@ -27,7 +27,7 @@ async fn refused(cookies: CookiePolicy, clients: u8) -> (Vec<rakwire::raknet::Gu
 }
 
 #[test]
-fn a_refused_client_is_reported_with_its_address_validation() {
+fn a_refused_client_is_reported_with_whether_its_address_is_validated() {
     run(async {
         for (cookies, is_validated) in [(CookiePolicy::Off, false), (CookiePolicy::Required, true)] {
             let (guids, refused) = refused(cookies, 1).await;

@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn the_number_of_worlds_is_taken_from_the_first_failure() {
         let output =
-            "10 worlds, 5.0 per second\nworld 11: after 900 ms: message 3 arrived twice\nrepeat it: ...\n";
+            "10 worlds, 5.0 per second\nworld 11: after 900 ms: message 3 arrived twice\nreproduce it: ...\n";
         assert_eq!(parse(output), Some(Found::In(12, "after 900 ms: message 3 arrived twice".to_owned())));
-        assert_eq!(parse("60 worlds kept their promises\n"), None);
+        assert_eq!(parse("60 worlds kept their guarantees\n"), None);
     }
 }

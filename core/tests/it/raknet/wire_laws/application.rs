@@ -1,4 +1,4 @@
-//! Application messages with a layout that RakNet defines, and its local events.
+//! Application messages whose layout RakNet defines, and the events that C++ RakNet reports as messages.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -40,13 +40,13 @@ proptest! {
         let list = list.into_iter().map(|(address, guid, ping)| RemotePeer { address, guid, ping });
         let list: Vec<RemotePeer> = list.collect();
         let mut buffer = [0; 12 * RemotePeer::MAX_SIZE];
-        let peers = RemotePeers::encode(list.iter().copied(), &mut buffer).expect("twelve fit");
+        let peers = RemotePeers::encode(list.iter().copied(), &mut buffer).expect("twelve entries fit");
         prop_assert!(peers.iter().eq(list.iter().copied()));
         let packet = Notice::RemoteConnected { peers };
         check(&packet, &written(&packet)?, Ends::Fixed);
     }
 
-    /// Two of the events have a second, longer form.
+    /// "Requires security" and "connection lost" have a second, longer form with an address and a GUID.
     #[test]
     fn local_events_round_trip(
         address in addresses(),

@@ -1,4 +1,4 @@
-//! Arbitrary bytes, and sealed datagrams.
+//! Arbitrary bytes read as every packet, and sealed datagrams.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -14,8 +14,7 @@ use super::laws::written;
 use crate::support::recorder::{Field, Recorder};
 use crate::support::test_protection::TestProtection;
 
-/// Generates bytes that are likely to be parsed further than noise: an id, zeros and address versions, and the magic
-/// at one of its positions.
+/// Generates bytes that resemble packets: an id, zeros, address versions, and the magic at a valid position.
 fn likely_bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte =
         prop_oneof![4 => any::<u8>(), 2 => Just(0_u8), 1 => Just(1_u8), 2 => Just(4_u8), 1 => Just(6_u8)];
@@ -31,7 +30,7 @@ fn likely_bytes() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Reads a packet and writes it again.
+/// A function that reads a packet and returns it written again.
 type Through = fn(&mut Recorder<'_>) -> Result<Vec<u8>, WireError>;
 
 /// Checks that a packet read from `bytes` has the same fields after it was written and read again. Only the bits in
@@ -47,7 +46,7 @@ fn check_arbitrary(bytes: &[u8], mask: u64, through: Through) {
     assert_eq!(counting(&first, mask), counting(&second, mask));
 }
 
-/// Returns the fields without those that a writer normalises: padding, the rest of a truncated field, hints.
+/// Returns the fields that a writer preserves, without padding, truncated fields and hints.
 fn counting(fields: &[Field<'_>], mask: u64) -> Vec<String> {
     let first = fields.iter().find(|field| field.name == "first");
     let counts = |field: &&Field<'_>| match field.name {
@@ -97,7 +96,7 @@ proptest! {
         check_everything(&bytes);
     }
 
-    /// A sealed datagram opens unchanged; a changed, truncated, forged or replayed one does not open.
+    /// An unmodified datagram opens once.
     #[test]
     fn changed_truncated_and_replayed_sealed_datagrams_do_not_open(plain in vec(any::<u8>(), 0..1_400), at in any::<proptest::sample::Index>(), bit in 0..8) {
         let mut datagram = [&plain[..], &[0; 11]].concat();
@@ -107,7 +106,7 @@ proptest! {
 
         let (mut sender, mut receiver) = (TestProtection::default(), TestProtection::default());
         prop_assert_eq!(sender.seal(&mut datagram[..plain.len() + 10], plain.len()), None);
-        let length = sender.seal(&mut datagram, plain.len()).expect("room for the mark");
+        let length = sender.seal(&mut datagram, plain.len()).expect("space for the tag");
         prop_assert_eq!(length, plain.len() + usize::from(sender.overhead()));
         let mut damaged = datagram.clone();
         damaged[at.index(length)] ^= 1_u8 << bit;

@@ -17,7 +17,7 @@ proptest! {
         check(&pong, &written(&pong)?, Ends::Fixed);
     }
 
-    /// The password takes the remaining bytes.
+    /// The password extends to the end of the message.
     #[test]
     fn connection_requests_round_trip(
         (sizes, proof, identity) in sizes().prop_flat_map(|sizes| {
@@ -43,7 +43,7 @@ proptest! {
         }
     }
 
-    /// The addresses take the bytes before the times.
+    /// The address list extends to the two times at the end of the message.
     #[test]
     fn connection_request_accepted_messages_round_trip(
         client in addresses(),
@@ -53,12 +53,12 @@ proptest! {
         time: u64,
     ) {
         let mut buffer = [0; 20 * MAX_ADDRESS];
-        let addresses = AddressList::encode(list, &mut buffer).expect("twenty fit");
+        let addresses = AddressList::encode(list, &mut buffer).expect("twenty addresses fit");
         let packet = Control::Accepted { client, system_index, addresses, request_time, time };
         check(&packet, &written(&packet)?, Ends::From(1 + address_size(&client) + 2 + 16));
     }
 
-    /// The addresses take the bytes before the times.
+    /// The address list extends to the two times at the end of the message.
     #[test]
     fn new_incoming_connection_messages_round_trip(
         server in addresses(),
@@ -67,12 +67,12 @@ proptest! {
         time: u64,
     ) {
         let mut buffer = [0; 20 * MAX_ADDRESS];
-        let addresses = AddressList::encode(list, &mut buffer).expect("twenty fit");
+        let addresses = AddressList::encode(list, &mut buffer).expect("twenty addresses fit");
         let packet = Control::NewIncoming { server, addresses, accepted_time, time };
         check(&packet, &written(&packet)?, Ends::From(1 + address_size(&server) + 16));
     }
 
-    /// The GUID may be truncated.
+    /// The GUID may be truncated or absent.
     #[test]
     fn invalid_password_messages_round_trip(guid in proptest::option::of(guids())) {
         let packet = Control::InvalidPassword { guid };
@@ -80,19 +80,19 @@ proptest! {
     }
 }
 
-/// The type may be absent.
+/// The kind of problem may be absent.
 #[test]
 fn remote_system_requires_public_key_messages_round_trip() {
     let problems = [KeyProblem::ServerKeyMissing, KeyProblem::IdentityMissing, KeyProblem::IdentityInvalid];
     for problem in problems.map(Some).into_iter().chain([None]) {
         let packet = Control::RequiresPublicKey { problem };
-        check(&packet, &written(&packet).expect("two bytes"), Ends::At(1));
+        check(&packet, &written(&packet).expect("the message fits"), Ends::At(1));
     }
 }
 
 #[test]
 fn messages_without_fields_round_trip() {
     for packet in [Control::DetectLost, Control::Disconnect] {
-        check(&packet, &written(&packet).expect("one byte"), Ends::Fixed);
+        check(&packet, &written(&packet).expect("the message fits"), Ends::Fixed);
     }
 }

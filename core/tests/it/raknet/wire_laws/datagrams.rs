@@ -12,13 +12,13 @@ use super::values::u24s;
 use crate::model::ledger::RELIABILITIES;
 
 proptest! {
-    /// The reliability determines which fields exist; the others are zero.
+    /// The reliability determines which fields are on the wire. Absent fields are read as zero.
     #[test]
     fn capsule_headers_round_trip(header in capsule_headers()) {
         check(&header, &written(&header)?, Ends::Fixed);
     }
 
-    /// A datagram of capsules is read back; a truncated one is read up to the first truncated capsule.
+    /// A truncated datagram is read up to the first incomplete capsule.
     #[test]
     fn data_datagrams_round_trip(
         hints in 0_u8..32,

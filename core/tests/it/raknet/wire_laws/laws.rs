@@ -1,4 +1,4 @@
-//! The laws that every packet obeys.
+//! Checks of the laws in the documentation of the parent module.
 
 use core::fmt::Debug;
 
@@ -13,14 +13,14 @@ pub(crate) fn written<'a>(packet: &impl Wire<'a>) -> Result<Vec<u8>, WireError> 
     Ok(writer.finish().to_vec())
 }
 
-/// The positions at which a packet may be truncated.
+/// The lengths at which a truncated packet is still a valid packet.
 #[derive(Clone, Copy)]
 pub(crate) enum Ends {
-    /// None.
+    /// At no shorter length.
     Fixed,
-    /// This one: the last field is optional.
+    /// Only at this length, because the last field is optional.
     At(usize),
-    /// From this one on: the last field takes the remaining bytes.
+    /// At this length and every greater one, because the last field extends to the end.
     From(usize),
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn check_with<'a, P: Wire<'a> + PartialEq + Debug>(
         match read(&mut Reader::new(prefix)) {
             Err(_) => {}
             Ok(short) => {
-                assert!(ends.allow(length), "{length} of {} bytes are {short:?}", bytes.len());
+                assert!(ends.allow(length), "{length} of {} bytes were read as {short:?}", bytes.len());
                 let again = written(&short).expect("a read packet can be written");
                 assert!(prefix.starts_with(&again), "{short:?}");
             }

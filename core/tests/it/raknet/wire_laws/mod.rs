@@ -1,9 +1,9 @@
-//! The laws of the wire format, on generated values.
+//! The laws of the wire format, checked with generated values.
 //!
-//! For every packet: a written packet is read back equal, and a packet that was read is written as the same bytes. A
-//! truncated packet is refused, except where the format has an optional or open end, as each test documents.
-//! Arbitrary bytes never cause a panic. A packet that is read, written and read again has the same fields, apart from
-//! padding and hints.
+//! - A written packet is read back as an equal packet, which is written as the same bytes.
+//! - A truncated packet is refused, unless its last field is optional or extends to the end.
+//! - Arbitrary bytes never cause a panic. A packet read from them has the same fields after it was written and read
+//!   again, apart from padding and hints.
 
 mod application;
 mod arbitrary;

@@ -18,7 +18,7 @@ proptest! {
     fn addresses_round_trip(address in addresses()) {
         let mut buffer = [0; MAX_ADDRESS];
         let mut writer = Writer::new(&mut buffer);
-        address::write(&address, &mut writer).expect("the longest address fits");
+        address::write(&address, &mut writer).expect("every address fits");
         let bytes = writer.finish();
         prop_assert_eq!(bytes.len(), address_size(&address));
         prop_assert_eq!(address::read(&mut Reader::new(bytes), ""), Ok(address));
@@ -31,7 +31,7 @@ proptest! {
     #[test]
     fn address_lists_round_trip(list in address_lists()) {
         let mut buffer = [0; 20 * MAX_ADDRESS];
-        let encoded = AddressList::encode(list.iter().copied(), &mut buffer).expect("twenty fit");
+        let encoded = AddressList::encode(list.iter().copied(), &mut buffer).expect("twenty addresses fit");
         prop_assert!(encoded.iter().eq(list.iter().copied()));
         let size = list.iter().map(address_size).sum::<usize>();
         for length in 0..size {
@@ -40,7 +40,7 @@ proptest! {
         }
     }
 
-    /// The GUID is optional.
+    /// The GUID is optional and may be truncated.
     #[test]
     fn unconnected_pings_round_trip(time: u64, guid in proptest::option::of(guids()), open: bool) {
         let scope = if open { PingScope::OpenConnections } else { PingScope::Any };
@@ -48,14 +48,14 @@ proptest! {
         check(&packet, &written(&packet)?, Ends::From(HEAD + 8));
     }
 
-    /// The data takes the remaining bytes.
+    /// The data extends to the end of the message.
     #[test]
     fn unconnected_pongs_round_trip(time: u64, guid in guids(), data in vec(any::<u8>(), 0..=399)) {
         let packet = Offline::Pong { time, guid, data: &data };
         check(&packet, &written(&packet)?, Ends::From(HEAD + 16));
     }
 
-    /// The padding takes the remaining bytes; its length determines the MTU.
+    /// The padding extends to the end of the message, and its length determines the MTU.
     #[test]
     fn open_connection_request_1_round_trips(protocol: u8, mtu in 46_u16..=1_600) {
         let packet = Offline::Request1 { protocol, mtu };
@@ -64,7 +64,7 @@ proptest! {
         check(&packet, &bytes, Ends::From(HEAD + 1));
     }
 
-    /// A reply with a key may be truncated after its cookie and two bytes: that is a valid reply without a key.
+    /// A reply with a key that is truncated two bytes after the cookie is a valid reply without a key.
     #[test]
     fn open_connection_reply_1_round_trips(
         (sizes, key) in sizes().prop_flat_map(|sizes| (Just(sizes), keys(sizes.public_key))),
@@ -105,7 +105,7 @@ proptest! {
         }
     }
 
-    /// The answer is optional even if the flag announces it.
+    /// The answer is optional even if the encryption flag is set.
     #[test]
     fn open_connection_reply_2_round_trips(
         (sizes, answer) in
@@ -146,7 +146,7 @@ proptest! {
         }
     }
 
-    /// The data takes the remaining bytes, at least one.
+    /// The data extends to the end of the message and has at least one byte.
     #[test]
     fn out_of_band_messages_round_trip(guid in guids(), data in vec(any::<u8>(), 1..=399)) {
         let packet = Offline::OutOfBand { guid, data: &data };

@@ -1,4 +1,4 @@
-//! Generated values that several packets share.
+//! Generators of the values that several packets contain.
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -23,7 +23,7 @@ pub(crate) fn address_size(address: &SocketAddr) -> usize {
     if address.is_ipv4() { 7 } else { MAX_ADDRESS }
 }
 
-/// Returns lists of 10 and of 20 addresses of both IP versions.
+/// Generates lists of up to 10 or exactly 20 addresses of both IP versions.
 pub(crate) fn address_lists() -> impl Strategy<Value = Vec<SocketAddr>> {
     prop_oneof![vec(addresses(), 10), vec(addresses(), 20), vec(addresses(), 0..10)]
 }
@@ -36,8 +36,7 @@ pub(crate) fn u24s() -> impl Strategy<Value = U24> {
     any::<u32>().prop_map(U24::new)
 }
 
-/// Returns the bytes of a key without zeros, so that a truncated key is never read as the padding of a reply without
-/// one.
+/// Generates keys without zero bytes. Zeros would let a truncated key be read as the padding of a reply without a key.
 pub(crate) fn keys(length: u16) -> impl Strategy<Value = Vec<u8>> {
     vec(1_u8.., usize::from(length))
 }
@@ -47,16 +46,18 @@ pub(crate) fn sizes() -> impl Strategy<Value = SecuritySizes> {
     prop_oneof![Just(SecuritySizes::ORIGINAL), Just(SecuritySizes::DOCUMENTED), Just(other)]
 }
 
-/// Generates cookies with a first byte that is not an address version. Otherwise a truncated request 2 could be a
-/// valid one without a cookie, because only the length distinguishes them.
+/// Generates cookies whose first byte is not an address version.
+///
+/// Only the length distinguishes a request 2 with a cookie from one without. With such a first byte, a truncated
+/// request could be a valid one without a cookie.
 pub(crate) fn cookies() -> impl Strategy<Value = u32> {
     any::<u32>().prop_filter("looks like an address", |cookie| !matches!(cookie >> 24, 4 | 6))
 }
 
 /// Returns true if a request 2 without a cookie, truncated within this address, may be a valid one with a cookie.
 ///
-/// It is then read as follows: the version, the family and the high byte of the port as the cookie, the low byte of
-/// the port as the flag, and the flow label as the beginning of an IPv4 address.
+/// The version, the family and the high byte of the port are then read as the cookie. The low byte of the port is read
+/// as the flag, and the flow label as the beginning of an IPv4 address.
 pub(crate) fn may_be_cut_to_a_cookie(server: &SocketAddr) -> bool {
     match server {
         SocketAddr::V4(_) => false,
@@ -64,5 +65,5 @@ pub(crate) fn may_be_cut_to_a_cookie(server: &SocketAddr) -> bool {
     }
 }
 
-/// The length of an id and the magic.
+/// The length of the id and the magic in bytes.
 pub(crate) const HEAD: usize = 1 + MAGIC.len();
