@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentences_about_a_run_name_its_command_and_what_it_is_compared_with() {
+    fn the_sentences_about_a_run_name_its_command_and_peers() {
         let environment = Environment {
             command: "cargo xtask bench x".to_owned(),
             commit: "abc".to_owned(),

@@ -120,7 +120,7 @@ fn run_stages(shell: &Shell, tier: Tier, matches: &ArgMatches) -> Result<()> {
         let names: Vec<_> = names.cloned().collect();
         return match &stage::find(&all, &names)?[..] {
             [stage] if tier != Tier::Nightly => runner::run_only(shell, stage),
-            several => runner::run_several(shell, tier, several),
+            several => runner::run_several(shell, tier, several, &all),
         };
     }
     let of_tier = stage::of_tier(&all, tier);
@@ -129,7 +129,7 @@ fn run_stages(shell: &Shell, tier: Tier, matches: &ArgMatches) -> Result<()> {
     } else if is_set("table") {
         shell.print(listing::table(&all));
     } else {
-        return runner::run_several(shell, tier, &of_tier);
+        return runner::run_several(shell, tier, &of_tier, &all);
     }
     Ok(())
 }

@@ -12,7 +12,6 @@ use crate::history;
 use crate::schedule::Outcome;
 use crate::shell::Shell;
 use crate::stage::{Stage, Tier};
-use crate::stages;
 use crate::stop;
 use crate::tasks::{self, Row};
 
@@ -29,14 +28,14 @@ struct Numbers {
 
 /// Runs stages in parallel, with their set-up. Prints a table and the first error of each failed stage, and records the
 /// results in the file of the tier.
-pub fn run_several(shell: &Shell, tier: Tier, stages: &[Stage]) -> Result<()> {
+pub fn run_several(shell: &Shell, tier: Tier, stages: &[Stage], all: &[Stage]) -> Result<()> {
     // The state of the repository may change during a run of hours.
     let state = state(shell)?;
     let numbers = run(shell, stages)?;
     let below_target = format!("target/xtask/last-{}.json", tier.name());
     let path = if tier == Tier::Nightly { NIGHTLY } else { &below_target };
     let before = || serde_json::from_str(&shell.read(path).ok()?).ok();
-    let recorded = numbers.recorded(before().unwrap_or_default(), &state);
+    let recorded = numbers.recorded(before().unwrap_or_default(), &state, all);
     files::write(&shell.path(path), format!("{recorded:#}\n"))?;
     numbers.result()
 }
@@ -117,9 +116,8 @@ impl Numbers {
     }
 
     /// Returns the results of earlier runs by stage, with those of this run and the state of the repository in their place.
-    fn recorded(&self, before: Map<String, Value>, state: &Map<String, Value>) -> Value {
-        let stages = stages::all();
-        let is_stage = |name: &str| stages.iter().any(|stage| stage.name == name);
+    fn recorded(&self, before: Map<String, Value>, state: &Map<String, Value>, all: &[Stage]) -> Value {
+        let is_stage = |name: &str| all.iter().any(|stage| stage.name == name);
         let tenths = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
         let now = self.rows.iter().filter(|row| row.outcome != Outcome::NotRun).map(|row| {
             let (result, seconds) = (row.outcome.word(), tenths(row.took));
@@ -170,7 +168,7 @@ mod tests {
             format!("{:#}", run_only(&shell, &stages[1]).unwrap_err()),
             "the stage \"bad\" failed: broken"
         );
-        let error = run_several(&shell, Tier::Ci, &stages).unwrap_err();
+        let error = run_several(&shell, Tier::Ci, &stages, &[]).unwrap_err();
         assert_eq!(error.to_string(), "1 of 2 parts failed or did not run: bad");
     }
 
@@ -219,10 +217,11 @@ four not run: needs one, which failed";
         let mut numbers = numbers();
         "wasm".clone_into(&mut numbers.rows[1].name);
         "docs".clone_into(&mut numbers.rows[3].name);
+        let all = ["docs", "wasm"].map(|name| Stage::new(name, "passes", &[], |_| Ok(())));
         let state = |commit: &str| Map::from_iter([("commit".to_owned(), json!(commit))]);
         let before =
             json!({"docs": {"commit": "a"}, "wasm": {"commit": "a"}, "a removed stage": {"commit": "a"}});
-        let recorded = numbers.recorded(before.as_object().unwrap().clone(), &state("b"));
+        let recorded = numbers.recorded(before.as_object().unwrap().clone(), &state("b"), &all);
         let names: Vec<_> = recorded.as_object().unwrap().keys().collect();
         assert_eq!(names, ["docs", "wasm"]);
         assert_eq!((&recorded["docs"]["commit"], &recorded["wasm"]["commit"]), (&json!("a"), &json!("b")));

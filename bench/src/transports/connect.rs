@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// The latency of the path in each direction, half of the round-trip time.
 pub(super) const LATENCY: Duration = Duration::from_millis(50);
+/// The number of connections that a page opens in each case.
+pub(super) const CONNECTIONS: u32 = 50;
 /// The goal for the 95th percentile with automatic selection, in milliseconds.
 const GOAL_MS: f64 = 1_000.0;
 const AUTO: &str = "auto";

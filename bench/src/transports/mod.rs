@@ -36,8 +36,6 @@ const LATENCY: Duration = Duration::from_millis(25);
 /// The rate of the path in each direction, that of a slow home connection.
 const BITS_PER_SECOND: u64 = 20_000_000;
 const QUEUE: Duration = Duration::from_millis(50);
-/// The number of connections that a page opens in each case.
-const CONNECTIONS: u32 = 50;
 const QUICK_CONNECTIONS: u32 = 3;
 const LOSSES: [f64; 4] = [0.0, 0.01, 0.05, 0.15];
 /// The measured transports. The WebSocket is measured a second time with the loss recovery for datagrams.
@@ -124,7 +122,7 @@ fn measure_losses(options: &Options, report: &mut Report) -> Result<()> {
 }
 
 fn measure_connecting(options: &Options, report: &mut Report) -> Result<()> {
-    let connections = if options.quick { QUICK_CONNECTIONS } else { CONNECTIONS };
+    let connections = if options.quick { QUICK_CONNECTIONS } else { connect::CONNECTIONS };
     println!("{}", connect::HEAD);
     for (transport, udp_blocked) in connect::CASES {
         let row = measure_case(transport, udp_blocked, connections)?;

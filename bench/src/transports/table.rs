@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::connect;
 use super::profile::Profile;
-use super::{CONNECTIONS, connect};
 use crate::pairing::median;
 use crate::report::Environment;
 
@@ -83,7 +83,8 @@ impl Report {
     pub(super) fn times_to_connect(&self) -> String {
         let lines: String = self.connecting.iter().map(|row| row.line() + "\n").collect();
         format!(
-            "Measured in the same run, with {CONNECTIONS} connections per row.\n\n{}\n{lines}",
+            "Measured in the same run, with {} connections per row.\n\n{}\n{lines}",
+            connect::CONNECTIONS,
             connect::HEAD
         )
     }

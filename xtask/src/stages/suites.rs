@@ -77,10 +77,10 @@ pub(super) fn tests_of_all_peers() -> [Stage; 8] {
             &[Need::HostTests, Need::Peers, Need::Redis, Need::HaProxy, Need::TShark], interop::stage)
             .tier(Tier::Ci, "downloads and compiles all other RakNet implementations"),
         Stage::new("wasm-browsers", "the npm package in Firefox and Chromium, with each transport and with other servers",
-            &BROWSERS, other_browser_tests)
+            &BROWSERS, |shell| npm_tests(shell, |file| OTHER_BROWSERS.contains(&file)))
             .reruns(Runner::Node("wasm")).load(Load::Half).tier(Tier::Ci, "needs another browser, certificates and networks"),
         Stage::new("wasm-closing", "the npm package in Firefox and Chromium: closed tabs, silent transports, failing relays",
-            &BROWSERS, closing_tests)
+            &BROWSERS, |shell| npm_tests(shell, |file| CLOSING.contains(&file)))
             .reruns(Runner::Node("wasm")).load(Load::Half).tier(Tier::Nightly, "waits for timeouts of each browser and transport"),
         Stage::new("quickstarts", "the commands of the quickstarts print the documented output",
             &[Need::HostTests], quickstarts::check)
@@ -118,14 +118,6 @@ const OTHER_BROWSERS: [&str; 5] = [
 ];
 /// Tests that mostly wait for timeouts, in all browsers.
 const CLOSING: [&str; 3] = ["failures-firefox.test.mjs", "leave.test.mjs", "unanswered.test.mjs"];
-
-fn other_browser_tests(shell: &Shell) -> Result<()> {
-    npm_tests(shell, |file| OTHER_BROWSERS.contains(&file))
-}
-
-fn closing_tests(shell: &Shell) -> Result<()> {
-    npm_tests(shell, |file| CLOSING.contains(&file))
-}
 
 /// Runs the tests of the npm package in files with these names.
 fn npm_tests(shell: &Shell, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
