@@ -917,7 +917,7 @@ namespace Rakwire
             return (ErrorCode)result;
         }
 
-        /// <summary>Like the other TrySend, for a message whose first byte and body are separate.</summary>
+        /// <summary>Like the other TrySend, for a message with a separate first byte and body.</summary>
         public ErrorCode TrySend(Connection to, byte id, ReadOnlySpan<byte> body, Reliability reliability, byte channel = 0,
             Priority priority = Priority.Medium)
         {

@@ -35,7 +35,7 @@ const ENTRIES = {
   "./codec": ["codec/index"],
 };
 
-/** The entry whose glue is divided into {@link PARTS}. */
+/** The entry with the glue that is divided into {@link PARTS}. */
 const SMALLEST = "game-protocol";
 const PARTS = {
   "data channels": /^transport\/webrtc$/,

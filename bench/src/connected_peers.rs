@@ -71,7 +71,7 @@ pub enum Forgery {
 }
 
 impl Forgery {
-    /// Builds a datagram whose epoch and counter look like those of a new sealed datagram.
+    /// Builds a datagram with an epoch and a counter like those of a new sealed datagram.
     fn datagram(self) -> Vec<u8> {
         match self {
             Self::Current(size) => vec![0x8F; size],

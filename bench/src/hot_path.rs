@@ -1,4 +1,4 @@
-//! The hot paths of the core whose instructions are counted.
+//! The hot paths of the core in which instructions are counted.
 
 use clap::ValueEnum;
 

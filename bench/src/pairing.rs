@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::process::{Cores, Program};
 use crate::proxy::Proxy;
 
-/// A pairing whose runs have taken at least this many seconds in total is not run again.
+/// A pairing is not run again after its runs have taken at least this many seconds in total.
 const ENOUGH: f64 = 15.0;
 
 /// A RakNet implementation.

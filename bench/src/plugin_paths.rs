@@ -43,7 +43,7 @@ pub(crate) enum PluginPath {
     /// A host without plugins.
     #[value(name = "plugins_host_empty")]
     EmptyHost,
-    /// A host with a plugin whose message id never arrives.
+    /// A host with a plugin for a message id that never arrives.
     #[value(name = "plugins_idle")]
     Idle,
     /// A host with the message filter, which inspects every message and lets all of them through.

@@ -141,7 +141,7 @@ mod tests {
         Environment { commit: commit.to_owned(), boot: boot.to_owned(), ..Environment::default() }
     }
 
-    /// Returns a report whose session has measured every step.
+    /// Returns a report of a session that has measured every step.
     fn complete() -> Report {
         let steps = Step::ALL.iter().map(|step| (step.name().to_owned(), 1.0)).collect();
         Report { environment: environment("a", "1"), steps, ..Report::default() }

@@ -135,7 +135,7 @@ pub struct RakwireServer {
     /// Entities of connections that closed in a frame in which their messages also arrived. They are despawned after
     /// replicon has read these messages.
     ended: Vec<Entity>,
-    /// Connections whose entity is gone. Each is closed once its queued messages are sent.
+    /// Connections that have lost their entity. Each is closed once its queued messages are sent.
     leaving: Vec<Outbox>,
     backlog: usize,
     dropped: Dropped,

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// List the cases and exit.
     #[arg(long)]
     pub(crate) list: bool,
-    /// Run only the cases whose number begins with one of these texts, or whose name contains one.
+    /// Run only the cases with a number that begins with one of these texts, or a name that contains one.
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
     pub(crate) only: Vec<String>,
     /// Count a SHOULD that is not met as a failure.

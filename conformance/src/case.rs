@@ -41,9 +41,9 @@ pub enum Needs {
     Server,
     /// A server that requires cookies.
     Cookies,
-    /// A server whose password was passed to the suite.
+    /// A server with a password that was passed to the suite.
     Password,
-    /// A server whose number of slots was passed to the suite.
+    /// A server with a number of slots that was passed to the suite.
     Capacity,
     /// A server that echoes application messages.
     Echo,

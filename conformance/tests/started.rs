@@ -16,7 +16,7 @@ const TIMING: Timing = Timing {
     lifetime: Duration::from_millis(1000),
 };
 
-/// Returns a local address whose port was free a moment ago.
+/// Returns a local address with a port that was free a moment ago.
 fn free_address() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port")
 }

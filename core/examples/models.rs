@@ -28,7 +28,7 @@ use model::{Broken, Kept, game, secure, wire, world};
 
 /// The number of seeds for each protocol.
 const SEEDS: u64 = 12_000;
-/// The number of seeds for whole secure peers, whose runs take longer.
+/// The number of seeds for whole secure peers. Their runs take longer.
 const SEEDS_OF_PEERS: u64 = 40;
 /// The input length for each seed of the Game Protocol in bytes.
 const GAME_INPUT: usize = 400;
@@ -41,7 +41,7 @@ const NOTHING_RUN: u8 = 2;
 
 type Check = fn(&[u8]) -> Kept;
 
-/// The fuzz targets whose corpora are inputs of the models.
+/// The fuzz targets with corpora that are inputs of the models.
 const TARGETS: [(&str, Check); 5] = [
     ("datagram", wire::datagram),
     ("offline", offline),

@@ -53,7 +53,7 @@ pub trait Machine {
     /// Handles a datagram received from `from` at `now`.
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]);
 
-    /// Performs the work whose deadline has passed at `now`.
+    /// Performs the work that is due at `now`.
     fn handle_timeout(&mut self, now: Instant);
 
     /// Writes the next datagram to send at `now` into `buffer`; returns `None` if there is none.

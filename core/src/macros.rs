@@ -1,6 +1,6 @@
 //! Macros for enums, which list each variant once, and for `Debug` of types with secrets.
 
-/// Defines an error or reason enum whose `Display` writes the text given with each variant.
+/// Defines an error or reason enum with a `Display` that writes the text given with each variant.
 macro_rules! error_enum {
     (
         $(#[$meta:meta])*

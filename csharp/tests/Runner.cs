@@ -1,4 +1,4 @@
-// Runs each method with [Test], and exits with 1 if one failed. An argument selects tests whose names contain it.
+// Runs each method with [Test], and exits with 1 if one failed. An argument selects tests with names that contain it.
 
 using System;
 using System.Linq;

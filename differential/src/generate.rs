@@ -119,7 +119,7 @@ impl Draft {
         }
     }
 
-    /// Waits until all messages have arrived, and then adds calls whose results depend on this.
+    /// Waits until all messages have arrived, and then adds calls with results that depend on this.
     fn settled(&mut self, calls: impl FnOnce(&mut Self)) {
         self.await_messages();
         calls(self);

@@ -25,7 +25,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ScriptPattern {
     name: String,
-    /// True if the row applies only to scripts whose network duplicates datagrams.
+    /// True if the row applies only to scripts with a network that duplicates datagrams.
     doubles: bool,
 }
 

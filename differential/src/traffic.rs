@@ -154,7 +154,7 @@ impl<'a> Traffic<'a> {
         cut.finish()
     }
 
-    /// Returns the messages with receipts, from one peer to another, whose receipts a disconnect may cut off. The
+    /// Returns the messages from one peer to another with receipts that a disconnect may cut off. The
     /// message itself may have arrived.
     #[must_use]
     pub fn cut_off_receipts(&self, from: usize, to: usize, is_lost: bool) -> CutOff {

@@ -113,7 +113,7 @@ fn issuers() -> &'static Issuers {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Arrival {
     Client,
-    /// A request whose client may open several connections.
+    /// A request of a client that may open several connections.
     Deferred,
     Connection,
 }

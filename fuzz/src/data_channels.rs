@@ -63,7 +63,7 @@ pub fn datagrams(input: &[u8]) {
     let mut now = Instant::now();
     let mut endpoint =
         Endpoint::new(&fingerprint, &[3; 20], Arc::clone(&counters), now).expect("a valid key");
-    // The expected sessions of each source: the half-open one, and the one whose handshake is complete.
+    // The expected sessions of each source: the half-open one, and the one with a complete handshake.
     let mut sessions = HashMap::<SocketAddr, [Option<u32>; 2]>::new();
     // The time until which each source is validated.
     let mut validated = HashMap::<SocketAddr, Instant>::new();
@@ -103,7 +103,7 @@ pub fn datagrams(input: &[u8]) {
                 }
             }
             DatagramEvent::Validated => panic!("a source was validated that has answered no check"),
-            // The page whose session is at the other port of this address has moved to this port.
+            // The page with the session at the other port of this address has moved to this port.
             DatagramEvent::Sessions([Some(session), None]) if known == [None; 2] => {
                 let home = source(step.flags ^ 2);
                 let at_home = sessions.get_mut(&home).expect("a session at the other port of the address");

@@ -202,7 +202,7 @@ class Client:
         return header + self.ephemeral.public + self.noise.encrypt(payload)
 
     def accept(self, answer, client_address, mtu):
-        """Reads the answer in reply 2, whose plaintext contains this address and MTU: proof, identity and datagrams."""
+        """Reads the answer in reply 2, with this address and MTU in its plaintext: proof, identity and datagrams."""
         noise, theirs = self.noise, answer[:32]
         noise.mix_hash(theirs)
         noise.mix_key(self.ephemeral.dh(theirs))

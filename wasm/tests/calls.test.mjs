@@ -246,7 +246,7 @@ test("unregistered and forbidden functions are not called", async (t) => {
   assert.equal(reported.length, 1);
   assert.throws(() => server.register("add", add), fails("bad-option", /already has/));
   isMuted = false;
-  // A signal whose name is that of a function does not run the function.
+  // A signal with the name of a function does not run the function.
   client.signal("add", 1);
   unregister();
   await assert.rejects(client.call("add", [1, 2]), fails("unknown-function", /no function/));
@@ -351,7 +351,7 @@ test("a function is not run with invalid arguments", async () => {
   for (const name of ["add", "sum", "shout", "mirror"]) {
     calls.register(name, { isAllowed: anybody, handle: () => ran.push(name) });
   }
-  // A list and a text whose announced length exceeds that of any message.
+  // A list and a text with announced lengths that exceed that of any message.
   say(callOf(1, "add", []), callOf(2, "sum", Array(5).fill(0xff)), callOf(3, "shout", [7, 255, 255]), callOf(4, "mirror", [1]));
   assert.deepEqual(sent, [1, 2, 3, 4].map((number) => ({ kind: "refusal", number, reason: 2, code: 0 })));
   // An empty name, names that every object has, and invalid UTF-8.

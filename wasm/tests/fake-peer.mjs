@@ -1,4 +1,4 @@
-// A connection whose messages come from the test, without WebAssembly, relay and server.
+// A connection with messages from the test, without WebAssembly, relay and server.
 
 import { CheckedConnection } from "../dist/connection.js";
 import { RakwireError } from "../dist/errors.js";

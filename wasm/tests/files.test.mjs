@@ -412,7 +412,7 @@ test("either side can cancel a transfer, and its peer is notified", async () => 
   await assert.rejects(value.bytes(), fails("not-connected", /ended/));
 });
 
-/** A malicious sender, whose `reply` answers the requests of the receiver. */
+/** A malicious sender that answers the requests of the receiver with `reply`. */
 async function maliciousSender(reply, options) {
   const fake = await openFake("raknet");
   const notices = [];

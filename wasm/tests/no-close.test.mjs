@@ -11,7 +11,7 @@ import { isTransient } from "rakwire/reconnect";
 
 import { LIMIT_MS } from "./support.mjs";
 
-/** Returns a WebSocket class whose instances dispatch these events when they are created. */
+/** Returns a WebSocket class with instances that dispatch these events when they are created. */
 const failing = (...events) =>
   class extends EventTarget {
     bufferedAmount = 0;

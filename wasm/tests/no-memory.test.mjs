@@ -11,7 +11,7 @@ import { fails } from "./support.mjs";
 const AT = 1_024;
 const TEXTS = "failed it failed\n\nlost it fell silent\n\nnot-sent it was not accepted\n\ntooShort\nexpired";
 
-/** Returns a memory whose address 0 holds no valid record, and a function that writes a record. */
+/** Returns a memory without a valid record at address 0, and a function that writes a record. */
 function memoryOf() {
   const memory = new WebAssembly.Memory({ initial: 1 });
   const view = new DataView(memory.buffer);

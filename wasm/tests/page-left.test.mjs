@@ -54,7 +54,7 @@ for (const protocol of PROTOCOLS) {
     const connection = await connect(`ws://${relay.address}/ws`, { target: "game", webSocket: Kept, timeoutMs: LIMIT_MS, ...protocol.options });
     connection.send(Uint8Array.of(0xfe));
     await next(connection);
-    // Closes the WebSocket like a browser whose page was closed.
+    // Closes the WebSocket like a browser after its page was closed.
     sockets[0].close(1001);
     await until(() => ends(echo).length === 1, "the server is notified");
     assert.deepEqual(ends(echo), [DISCONNECTED]);

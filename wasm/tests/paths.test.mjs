@@ -1,5 +1,5 @@
-// Paths to the game server whose MTU falls below the negotiated one, or that are blocked for a while, in network
-// namespaces. The clients are behind a relay, or in Node over UDP.
+// Paths to the game server with an MTU that falls below the negotiated one, or that are blocked for a while, in
+// network namespaces. The clients are behind a relay, or in Node over UDP.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

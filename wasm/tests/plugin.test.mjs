@@ -1,4 +1,4 @@
-// Plugins: the delivery of messages whose id a plugin has claimed.
+// Plugins: the delivery of messages with an id that a plugin has claimed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -139,7 +139,7 @@ export function startRelay(context, targets, ...more) {
   return runRelay(context, targets, more, false);
 }
 
-/** Starts a relay like {@link startRelay} whose metrics are served at the HOST:PORT `admin`. */
+/** Starts a relay like {@link startRelay}, with its metrics served at the HOST:PORT `admin`. */
 export async function startMonitoredRelay(context, targets, ...more) {
   const relay = await runRelay(context, targets, ["--admin-listen", "127.0.0.1:0", ...more], true);
   // The log and the address arrive on different pipes, so the log may be late.

@@ -527,7 +527,7 @@ test("a lost carrier that received nothing is replaced, and one that received so
 
 const WEBTRANSPORT = { port: 443, path: "/wt", certificate_hashes: [] };
 
-/** Starts a transport with an open WebSocket whose relay answers `/transports` with this status and body. */
+/** Starts a transport with an open WebSocket to a relay that answers `/transports` with this status and body. */
 async function startAnswered(t, status, body) {
   t.mock.method(globalThis, "fetch", async () => new Response(body, { status }));
   const started = startTransport(t);
@@ -573,7 +573,7 @@ for (const [what, status, body] of [
     carriers[1].events.onDatagram(new Uint8Array(7));
     await clock.pass(60_000);
     assert.deepEqual([carriers[1].sent, carriers.length], [[1_464], 2]);
-    // The relay now offers WebTransport, whose datagrams are shorter than the server's.
+    // The relay now offers WebTransport, with datagrams shorter than the server's.
     t.mock.method(globalThis, "fetch", async () => new Response(JSON.stringify({ webtransport: WEBTRANSPORT })));
     carriers[1].events.onClose({ code: 1006, reason: "" });
     assert.deepEqual(await carriers[2].request.announced(), { webtransport: WEBTRANSPORT });

@@ -52,8 +52,8 @@ async function startKinds(t, kinds, ...more) {
 }
 
 /**
- * Starts a relay whose targets have a known protocol. WebTransport may lose the last datagram of a client, so this
- * relay also notifies the server.
+ * Starts a relay that knows the protocols of its targets. WebTransport may lose the last datagram of a client, so
+ * this relay also notifies the server.
  */
 const start = (t, ...more) => startKinds(t, { raknet: "raknet", game: "game-protocol" }, ...more);
 
@@ -158,7 +158,7 @@ test("without WebTransport, a Rust program uses a WebSocket, or fails if it allo
   assert.equal(await open(page, "webtransport"), "this browser has no WebTransport; use Transport::Auto or Transport::WebSocket");
 });
 
-/** Replaces the browser's WebTransport class by one whose `ready` and `closed` promises come from these functions. */
+/** Replaces the browser's WebTransport class by one with `ready` and `closed` promises from these functions. */
 const withSessions = (page, { ready, closed = "() => new Promise(() => {})" }) =>
   page.evaluate(
     ([ready, closed]) => {

@@ -37,7 +37,7 @@ test("a Rust program gets an error if its relay or server is missing, and all wa
     await example.default();
     const play = () => example.play(`ws://${location.host}/ws`, "dead", "websocket").then(() => "played", ({ message }) => message);
     const dead = await play();
-    /** Returns a WebSocket class whose instances dispatch `event`, or no event. */
+    /** Returns a WebSocket class with instances that dispatch `event`, or no event. */
     const replaced = (event) =>
       class extends EventTarget {
         static OPEN = 1;

@@ -270,7 +270,7 @@ test("a page sends the relay its token and the server a connect token", async (t
         return code;
       }
     }, tokens);
-  // Both tokens are required. A connect token whose connection the relay refused remains unused.
+  // Both tokens are required. A connect token remains unused if the relay refused its connection.
   assert.equal(await outcome({ connectToken }), "relay-closed");
   assert.equal(await outcome({ token: relay.token(), serverKey: server.key }), "invalid-password");
   assert.equal(await outcome({ token: relay.token(), connectToken }), server.key);

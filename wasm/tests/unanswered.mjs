@@ -44,7 +44,7 @@ function ignoreAnswers() {
 }
 
 /**
- * Runs in a page: closes the carrier of a connection, whose next carrier is unresponsive. Returns the outcome of the
+ * Runs in a page: closes the carrier of a connection. The next carrier is unresponsive. Returns the outcome of the
  * connection.
  */
 async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) {
@@ -86,6 +86,6 @@ async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) 
   return JSON.stringify([...events, code]);
 }
 
-/** Returns the outcome of a connection in a page that loses its carrier and whose next carrier is unresponsive. */
+/** Returns the outcome of a connection in a page that loses its carrier and then gets an unresponsive one. */
 export const unanswered = (url, { transport, inWorker }, control, closes) =>
   `(${goOn})(${JSON.stringify([url, transport, inWorker, control, closes, String(ignoreAnswers)])})`;

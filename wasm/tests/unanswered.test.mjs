@@ -1,5 +1,5 @@
-// Connections in browsers that lose their carrier, and whose relay accepts the next carrier but never answers. They
-// continue over a third carrier, and can be closed.
+// Connections in browsers that lose their carrier, through a relay that accepts the next carrier but never answers.
+// They continue over a third carrier, and can be closed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Connections whose protocol runs in a worker thread of Node, to a server of the package: flow control and shutdown.
+// Connections with their protocol in a worker thread of Node, to a server of the package: flow control and shutdown.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -15,7 +15,7 @@ import { startThread } from "./worker-thread.mjs";
 
 const limited = () => ({ signal: AbortSignal.timeout(LIMIT_MS) });
 
-/** Opens a connection whose protocol runs in a thread. Returns the client's and the server's side. */
+/** Opens a connection with its protocol in a thread. Returns the client's and the server's side. */
 async function openBoth(t, options = {}) {
   const server = await listen({ host: "127.0.0.1" });
   t.after(() => server.close());

@@ -1,4 +1,4 @@
-// Connections whose protocol runs in a Web Worker, in Chromium, through a real relay, with real servers.
+// Connections with their protocol in a Web Worker, in Chromium, through a real relay, with real servers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

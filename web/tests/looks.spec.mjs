@@ -28,7 +28,7 @@ const PAGES = {
   "servers.html": (page) => page.locator(".state.unresponsive").waitFor(),
 };
 
-/** Returns the elements whose text exceeds their own edge or that of the window. */
+/** Returns the elements with text that exceeds their own edge or that of the window. */
 function cutOff() {
   const isShown = (element) => element.checkVisibility() && getComputedStyle(element).clipPath === "none";
   const texts = [...document.querySelectorAll("h1, h2, p, a, label, legend, td, th, dd, button, li")].filter(isShown);

@@ -113,7 +113,7 @@ impl Way {
         }
     }
 
-    /// Discards the data in flight of a stream whose connection is lost.
+    /// Discards the data in flight of a stream with a lost connection.
     pub(crate) fn clear(&mut self) {
         match self {
             // A datagram in flight may still arrive.

@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    /// In the closing phase, closes the connections to the relay of pages whose connection to the server has closed.
+    /// In the closing phase, closes the connections to the relay of pages without a connection to the server.
     pub(crate) fn close_carriers(&mut self) {
         if self.phase != Phase::Closing {
             return;

@@ -47,7 +47,7 @@ pub(crate) struct Client {
     pub(crate) random: Random,
     pub(crate) current: Option<Current>,
     pub(crate) retry_at: Instant,
-    /// The time at which a player who has left connects again.
+    /// The time at which a player that has left connects again.
     pub(crate) away_until: Instant,
     /// The reason why the last connection closed or failed to open.
     pub(crate) last_end: String,
@@ -155,7 +155,7 @@ fn router_address(client: u8, number: u8) -> IpAddr {
     Ipv4Addr::new(203, 0, number, client).into()
 }
 
-/// Returns the number of the client whose router has or had this address.
+/// Returns the number of the client behind the router that has or had this address.
 pub(crate) fn client_of(address: SocketAddr) -> Option<usize> {
     match address.ip() {
         IpAddr::V4(ip) if ip.octets()[..2] == [203, 0] => Some(ip.octets()[3].into()),

@@ -15,7 +15,7 @@ use crate::world::{Ending, INSIDE, Phase, World};
 const QUEUE: Duration = Duration::from_millis(200);
 
 impl World {
-    /// Ends the faults whose time is over, and starts those that are due.
+    /// Ends the faults that are over, and starts those that are due.
     pub(crate) fn apply_faults(&mut self) {
         let now = self.now;
         let (due, later) = self.endings.drain(..).partition(|(at, _)| *at <= now);

@@ -78,7 +78,7 @@ impl Attempt {
         self.arrived.unwrap_or_else(|| self.up.ledger.arrived() + self.down.ledger.arrived())
     }
 
-    /// Handles an attempt whose connection is closed at both peers: frees its ledgers after a minute.
+    /// Handles an attempt after its connection is closed at both peers: frees its ledgers after a minute.
     pub(crate) fn handle_end(&mut self, now: Instant) {
         let ended = *self.ended_at.get_or_insert(now);
         if self.arrived.is_none() && now >= ended + FORGET {

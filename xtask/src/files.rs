@@ -1,4 +1,4 @@
-//! File operations whose errors contain the path.
+//! File operations with errors that contain the path.
 
 use std::fs;
 use std::io::{self, ErrorKind};

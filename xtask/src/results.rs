@@ -144,7 +144,7 @@ fn tests_in(line: &str) -> Option<(u64, u64)> {
     if line.starts_with("test result: ") {
         return Some((before(" passed")?, before(" failed")?));
     }
-    // The stage of mutants, whose tests are the mutants of the list.
+    // The stage of mutants. Its tests are the mutants of the list.
     if line.contains(" mutants were killed") {
         return Some((before(" mutants were killed")?, 0));
     }

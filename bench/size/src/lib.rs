@@ -1,4 +1,4 @@
-//! An imaginary machine for programs whose size is measured.
+//! An imaginary machine for programs that are built to measure their size.
 //!
 //! Datagrams pass through memory-mapped registers, so that the compiler cannot optimise away the code for them.
 

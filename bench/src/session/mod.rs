@@ -39,7 +39,7 @@ pub(crate) struct Options {
     /// Measure every row once, with little work and two implementations, as a smoke test
     #[arg(long)]
     quick: bool,
-    /// Measure only rows whose names contain one of these texts
+    /// Measure only rows with one of these texts in their names
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// Keep the rows of the existing report that are not measured this time

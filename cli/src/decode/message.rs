@@ -19,7 +19,7 @@ pub(crate) struct Inner<'a> {
 
 impl<'a> Inner<'a> {
     /// Decodes the message at `offset` of the datagram, from a capsule of `bits` bits. Returns `None` for messages of
-    /// applications, whose layout is unknown.
+    /// applications, which have an unknown layout.
     pub(crate) fn read(
         bytes: &'a [u8],
         offset: usize,

@@ -12,8 +12,8 @@ pub(super) type Buffer = [u8; MAX_DATAGRAM + 1];
 /// An empty buffer.
 pub(super) const EMPTY: Buffer = [0; MAX_DATAGRAM + 1];
 
-/// A UDP socket whose datagrams routers may fragment, like those of the endpoint. A peer may send datagrams that exceed
-/// the MTU of the path from the facilitator to the other peer.
+/// A UDP socket for datagrams that routers may fragment, like those of the endpoint. A peer may send datagrams that
+/// exceed the MTU of the path from the facilitator to the other peer.
 #[derive(Debug)]
 pub(super) struct Socket {
     io: UdpSocket,

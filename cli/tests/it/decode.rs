@@ -59,8 +59,8 @@ fn check(category: &str, entry: &Value) {
         "addresses" => "address",
         other => panic!("no such category: {other}"),
     };
-    // A message whose length is not a whole number of bytes is wrapped in a capsule, whose header states the length in
-    // bits.
+    // A message with a length that is not a whole number of bytes is wrapped in a capsule. The header of the capsule
+    // states the length in bits.
     let bits = entry["bits"].as_u64();
     let (status, json) = match bits {
         None => decode(&hex, form, sizes),

@@ -463,7 +463,7 @@ impl Connection {
         number
     }
 
-    /// Retransmits messages whose retransmission timeout has expired.
+    /// Retransmits messages with an expired retransmission timeout.
     pub(super) fn resend_late(&mut self) {
         let after = if self.fault == Fault::ResendsWildly { Duration::ZERO } else { RESEND };
         self.resend(|_, unacked| unacked.at.elapsed() >= after);

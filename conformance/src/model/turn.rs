@@ -1,6 +1,6 @@
 //! The interface of model peers that run in a thread.
 
-/// A peer whose thread calls it repeatedly.
+/// A peer with a thread that calls it repeatedly.
 pub(super) trait Turn {
     /// Handles incoming datagrams and expired timers.
     fn turn(&mut self);

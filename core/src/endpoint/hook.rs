@@ -230,7 +230,7 @@ impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     }
 }
 
-/// A peer whose datagrams and events pass through a hook. [`Hook`] has an example.
+/// A peer with a hook for its datagrams and events. [`Hook`] has an example.
 #[derive(Debug)]
 pub struct Hooked<'a, P: Protocol, H> {
     /// The peer. Its own methods bypass the hook, so call those of [`Hooked`] instead.

@@ -41,7 +41,7 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Performs the work whose deadline has passed at `now`.
+    /// Performs the work that is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         while let Some(slot) = self.tables.wakeups.take_due(self.last_now) {

@@ -366,7 +366,7 @@ pub(crate) struct MessageToSend<'m> {
 }
 
 impl<'m> MessageToSend<'m> {
-    /// Creates a message whose bytes are copied.
+    /// Creates a message from bytes that are copied.
     pub(crate) const fn copied(bytes: &'m [u8]) -> Self {
         Self { bytes, owned: None }
     }

@@ -80,7 +80,7 @@ pub type Message<'p> = crate::endpoint::Message<'p, GameProtocol>;
 pub type ConnectionInfo = crate::endpoint::ConnectionInfo<GameProtocol>;
 /// Counters of a [`Peer`].
 pub type PeerStats = crate::endpoint::PeerStats<DropReason>;
-/// A [`Peer`] whose datagrams and events pass through a hook.
+/// A [`Peer`] with a hook for its datagrams and events.
 pub type Hooked<'a, H> = crate::endpoint::Hooked<'a, GameProtocol, H>;
 /// A log of datagrams as text lines.
 pub type LineWriter<W> = crate::endpoint::LineWriter<GameProtocol, W>;

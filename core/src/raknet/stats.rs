@@ -56,7 +56,7 @@ drop_reasons! {
         BadSplit,
         /// A RakNet control message that is invalid in the current state.
         BadControl,
-        /// A message whose ID is reserved for RakNet and has no meaning inside a connection.
+        /// A message with an ID that is reserved for RakNet and has no meaning inside a connection.
         ReservedId,
         /// An outgoing unreliable message that expired in the send queue.
         Expired,

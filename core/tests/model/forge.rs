@@ -12,7 +12,7 @@ use super::operation::Forgery;
 
 const SPLIT: u8 = 0x10;
 
-/// Returns the bytes of a forged datagram for a connection whose datagram numbers started at `first`.
+/// Returns the bytes of a forged datagram for a connection with datagram numbers that started at `first`.
 pub fn compose(forgery: &Forgery, first: u32) -> Vec<u8> {
     match *forgery {
         Forgery::Raw(ref bytes) => bytes.clone(),

@@ -33,7 +33,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Schedules a fault for each of the next eight datagrams whose bit is set in `mask`.
+    /// Schedules a fault for each of the next eight datagrams that has its bit set in `mask`.
     pub fn order(&mut self, fault: Fault, mask: u8) {
         for bit in 0..8 {
             let ordered = (mask >> bit & 1 == 1).then_some(fault);

@@ -615,7 +615,7 @@ fn queues(sender: &Station) -> String {
 
 /// Returns true if this peer may have closed the connection although messages were not delivered.
 ///
-/// This includes a peer whose application has not polled the disconnection yet. Its reason is checked later.
+/// This includes a peer with an application that has not polled the disconnection yet. Its reason is checked later.
 fn gave_up(now: Instant, station: &Station) -> bool {
     let state = station.life.id().and_then(|id| station.peer.connection(id)).map(|info| info.state);
     let unseen = matches!(station.life, Life::Open(_)) && state == Some(ConnectionState::Disconnected);

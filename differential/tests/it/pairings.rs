@@ -128,7 +128,7 @@ const FAULTS: [Fault; 5] = [
     },
 ];
 
-/// Creates a driver of rakwire whose output passes through a `sed` filter.
+/// Creates a driver of rakwire that passes its output through a `sed` filter.
 fn faulty(filter: &str, name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let driver = programs().of(Library::Rakwire).display().to_string();

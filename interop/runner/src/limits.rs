@@ -21,7 +21,7 @@ pub struct Limit {
     pub cases: Vec<String>,
     /// The rules that captures break.
     pub rules: Vec<String>,
-    /// The end whose failures it explains. Default: both ends.
+    /// The end that fails. Default: both ends.
     #[serde(default)]
     pub end: By,
     /// The reason, as a sentence about the peer.

@@ -344,7 +344,7 @@ mod discovery {
         announcing.wait().expect("the program exits");
     }
 
-    /// Simulates a page. Returns a UDP address whose datagrams are forwarded to the target through a WebSocket to the
+    /// Simulates a page. Returns a UDP address. Datagrams to it are forwarded to the target through a WebSocket to the
     /// relay.
     async fn page(relay: &Relay, target: &str) -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");

@@ -72,7 +72,7 @@ const LATER = {
   "resumption unanswered: close": { at: "openProxy", change: "ignore", closesAfter: "ignored", heal: "answer", events: ["interrupted", "local"] },
 };
 
-/** The rows of {@link LATER} for a transport over UDP, whose path is blocked until the connection is interrupted. */
+/** The rows of {@link LATER} for a transport over UDP. The path is blocked until the connection is interrupted. */
 const later = (transport) => ({
   [`cut, ${transport}`]: { transport, change: "cut", heal: "heal", events: GOES_ON },
   [`silence, ${transport}`]: { transport, change: "silence", events: GOES_ON },

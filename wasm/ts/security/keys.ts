@@ -45,7 +45,7 @@ export interface SecureConnectOptions extends Omit<ConnectOptions, "protocol"> {
   identityData?: string | Uint8Array;
   /**
    * The connect token that a backend created for the player with {@link identity}: `rakwire-connect-token-1:` and its
-   * contents. If the token lists several servers, the one whose name equals {@link ConnectOptions.target} or the
+   * contents. If the token lists several servers, the one with the name {@link ConnectOptions.target} or the
    * `HOST:PORT` of the URL is used.
    */
   connectToken?: string;

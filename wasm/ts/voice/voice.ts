@@ -119,8 +119,8 @@ export class Voice {
   /**
    * Sends a frame of 1 to 508 bytes. Call it every 20 ms during speech. Sends nothing while this peer is muted.
    *
-   * @throws RakwireError with the code `empty-message` or `too-long`, or the code of a connection whose protocol has no
-   * sequenced messages.
+   * @throws RakwireError with the code `empty-message` or `too-long`, or the code of a connection with a protocol
+   * without sequenced messages.
    */
   talk(frame: Uint8Array): void {
     this.#send(frame, false);

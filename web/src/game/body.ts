@@ -45,7 +45,7 @@ export class Body {
   }
 
   /**
-   * Draws the figure at a position. `held` is the object that it holds. `own` is the player of this page, whose label
+   * Draws the figure at a position. `held` is the object that it holds. `own` is the player of this page, and its label
    * is never faint.
    */
   place(figure: Figure, { x, y, z }: { x: number; y: number; z: number }, held: Figure | undefined, own: Figure | undefined): void {

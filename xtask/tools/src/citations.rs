@@ -17,7 +17,7 @@ use crate::modules::uses::regex;
 static CITATION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?:^|[^\w/.-])(docs/[\w/.-]*\.md)(?:#([\w-]+))?"));
 static LINK: LazyLock<Regex> = LazyLock::new(|| regex(r"\]\(([\w/.-]+\.md|)(?:#([\w-]+))?\)"));
-/// Files whose tests cite documents that do not exist.
+/// Files with tests that cite missing documents.
 const NOT_READ: [&str; 3] =
     ["xtask/tools/src/citations.rs", "xtask/tools/src/documents.rs", "xtask/src/site/"];
 

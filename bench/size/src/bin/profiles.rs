@@ -1,4 +1,4 @@
-//! Symbols whose sizes are the memory of the profiles.
+//! Symbols with the sizes of the memory of the profiles.
 
 #![no_std]
 #![no_main]

@@ -335,7 +335,7 @@ impl<'a> Wakeups<'a> {
         self.deadlines.set(at, deadline);
     }
 
-    /// Removes and returns a connection whose deadline has passed.
+    /// Returns a connection with an expired deadline, and removes the deadline.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<u16> {
         let (due, at) = self.deadlines.first()?;
         if due > now {

@@ -339,7 +339,7 @@ fn read_request_1<'a, S: Source<'a>>(source: &mut S, whole: usize) -> Result<Off
     Ok(Offline::Request1 { protocol, mtu: mtu.ok_or(WireError::BadLength)? })
 }
 
-/// Returns true if the datagram is request 1, whose length probes the path MTU.
+/// Returns true if the datagram is request 1, which probes the path MTU with its length.
 ///
 /// A driver must send it unfragmented (with the DF bit set).
 ///

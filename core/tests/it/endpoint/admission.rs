@@ -235,7 +235,7 @@ fn cookies_are_required_after_three_unvalidated_clients_across_peers() {
     assert_eq!(admission.incoming(), 5);
 }
 
-/// Half-open connections at one peer, whose addresses may be forged, do not prevent a client with a cookie from
+/// Half-open connections at one peer, possibly from forged addresses, do not prevent a client with a cookie from
 /// connecting at another peer.
 #[test]
 fn a_client_with_a_cookie_connects_despite_forged_clients_at_other_peers() {

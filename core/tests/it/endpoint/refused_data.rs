@@ -1,4 +1,4 @@
-//! `refuse_data`: connections whose application cannot accept more messages.
+//! `refuse_data`: connections with an application that cannot accept more messages.
 
 use core::time::Duration;
 

@@ -10,7 +10,7 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 
 const LATENCY: Duration = Duration::from_millis(20);
 
-/// A client, and a server whose clock is `ahead` of the client's.
+/// A client, and a server with a clock that is `ahead` of the client's.
 struct DifferingClocks {
     now: Instant,
     ahead: Duration,

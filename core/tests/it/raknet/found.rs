@@ -96,7 +96,7 @@ fn a_duplicate_of_a_refused_datagram_repeats_no_unreliable_message() {
     );
 }
 
-/// Regression: a receiver whose application did not read ran out of memory while a message was missing. It wrongly
+/// Regression: if the application did not read while a message was missing, the receiver ran out of memory. It wrongly
 /// closed the connection.
 #[test]
 fn a_slow_local_application_does_not_close_the_connection() {

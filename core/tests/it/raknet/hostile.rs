@@ -156,7 +156,7 @@ fn a_second_request_without_its_cookie_leaves_no_state() {
 fn half_open_connections_are_bounded_and_expire() {
     let mut config = server_config();
     config.cookies = CookiePolicy::Off;
-    // All sources are in one network, whose limit would otherwise refuse some of them.
+    // All sources are in one network, and its limit would otherwise refuse some of them.
     config.max_per_network = Some(8);
     let mut server = peer(config);
     for number in 0..100_u8 {

@@ -109,7 +109,7 @@ fn ipv6_mtus_never_exceed_an_ethernet_frame() {
     assert_eq!(server.connection_stats(id).map(|stats| stats.mtu), Some(MAX_MTU_IPV6));
 }
 
-/// Returns three MTUs of peers whose network interfaces have an MTU of `interface` bytes.
+/// Returns three MTUs of peers behind network interfaces with an MTU of `interface` bytes.
 ///
 /// These are the MTU in the client's request 1, the MTU that the server offers, and the MTU of the server's connection.
 fn mtus_at_interface(interface: u16, remote: SocketAddr) -> [Option<u16>; 3] {

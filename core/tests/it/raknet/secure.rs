@@ -324,7 +324,7 @@ fn an_attempt_with_an_identity_never_reuses_a_plain_incoming_connection() {
     assert_eq!(net.client, [OwnedEvent::Connected(net.pair.a.connections().next().expect("a connection"))]);
 }
 
-/// Two peers whose datagrams the test delivers explicitly.
+/// Two peers. The test delivers their datagrams explicitly.
 struct Steps {
     client: Peer<'static>,
     server: Peer<'static>,

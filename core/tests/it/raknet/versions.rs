@@ -14,7 +14,7 @@ const SERVER: SocketAddr =
     SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1)), 19132);
 const GUID: Guid = Guid(7);
 
-/// A client whose datagrams the test inspects and answers.
+/// A client. The test inspects and answers its datagrams.
 struct Client {
     peer: Peer<'static>,
     now: Instant,

@@ -165,7 +165,7 @@ fn check_live(entry: &Json) -> Result<(), String> {
     same(&output(&mut server), &packets)
 }
 
-/// Returns a server with one connection whose sequences start at `first`.
+/// Returns a server with one connection. Its sequences start at `first`.
 fn server(first: u16) -> (Peer<'static>, rakwire::game_protocol::ConnectionId) {
     let mut config = Config::new([2; 32]);
     config.max_incoming = 1;

@@ -75,7 +75,7 @@ impl<P: Protocol> Star<P> {
             star.clients.push(Client { peer, id, at_server: None, is_alive: true, received: 0 });
             star.run_for(Duration::from_millis(1));
         }
-        // A client whose slot was taken meanwhile retransmits its request with a cookie.
+        // If the slot of a client was taken meanwhile, the client retransmits its request with a cookie.
         star.run_for(Duration::from_secs(3));
         let opened = star.clients.iter().filter(|client| client.at_server.is_some()).count();
         assert_eq!(opened, clients, "all clients must be connected");

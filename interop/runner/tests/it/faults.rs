@@ -134,7 +134,7 @@ fn a_finding_states_the_datagram_and_the_offset() {
     let taken = capture(task.case, Fault::BytesBehindCapsules);
     let broken = judge(&task, &taken).unwrap_err();
     let record = broken.record.expect("a datagram");
-    // The bytes after the last valid capsule are a header whose length exceeds the datagram.
+    // The bytes after the last valid capsule are a header with a length that exceeds the datagram.
     assert_eq!(taken.records[record].bytes[broken.offset..], [0, 0, 80, 1, 2, 3]);
     assert!(taken.excerpt(record, 0).starts_with("> "));
     assert!(broken.to_string().contains(&format!("datagram {record}, offset {:#x}", broken.offset)));

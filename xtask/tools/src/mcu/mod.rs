@@ -21,7 +21,7 @@ const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, N
 
 /// The maximum stack use in bytes: the measured use in the scenarios, and a reserve for interrupts.
 const MOST_STACK: f64 = 12_288.0;
-/// The maximum stack use with secure connections, whose handshake computes on an elliptic curve.
+/// The maximum stack use with secure connections, because their handshake computes on an elliptic curve.
 const MOST_STACK_SECURE: f64 = 20_480.0;
 
 /// Build options of the scenarios with secure connections.

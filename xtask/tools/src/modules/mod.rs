@@ -38,7 +38,7 @@ const LONGER: [(&str, usize); 10] = [
     ("plugins/tests/it/calls.rs", 820),
     ("cli/tests/it/commands.rs", 760),
 ];
-/// The folders of crates whose files contain keys or the traffic of users, and the modules that may create such files.
+/// The folders of crates that keep keys or the traffic of users in files, and the modules that may create such files.
 const PRIVATE: [&str; 7] = [
     "relay/src",
     "native/src",

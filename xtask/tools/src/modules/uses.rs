@@ -53,7 +53,7 @@ static DECLARED: LazyLock<Regex> = LazyLock::new(|| regex(r"\bmod (\w+);"));
 /// Matches the beginning of a module inside a file.
 static INNER_START: LazyLock<Regex> = LazyLock::new(|| regex(r"^(\s*)(?:pub(?:\([^)]*\))? )?mod \w+ \{$"));
 static INNER_SUPER: LazyLock<Regex> = LazyLock::new(|| regex(r"(^|[^:\w])super::"));
-/// Matches a visibility, whose scope is not a use.
+/// Matches a visibility. Its scope is not a use.
 static SCOPE: LazyLock<Regex> = LazyLock::new(|| regex(r"\bpub\(in [^)]*\)"));
 static PATH: LazyLock<Regex> = LazyLock::new(|| regex(r"\b(?:[a-z]\w*::)+\w+"));
 static TEST_MODULE: LazyLock<Regex> = LazyLock::new(|| {

@@ -107,7 +107,7 @@ pub(super) fn list(shell: &Shell) -> Result<Vec<Mutant>> {
     Ok(toml::from_str::<List>(&shell.read(LIST)?).with_context(|| format!("{LIST} is malformed"))?.mutant)
 }
 
-/// Returns the mutants whose names contain `only` and for which `is_meant` returns true, with their numbers.
+/// Returns the mutants with `only` in their names for which `is_meant` returns true, with their numbers.
 pub(super) fn choose<'m>(
     mutants: &'m [Mutant],
     only: &str,

@@ -21,7 +21,7 @@ const REPORT: &str = "target/mutants/all";
 /// The selection of mutants.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Try only the mutants of the list whose names contain this text.
+    /// Try only the mutants of the list with this text in their names.
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     only: Option<String>,
     /// Print the number of simulated worlds that find each mutant; try at most this many.

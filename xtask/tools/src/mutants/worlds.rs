@@ -13,7 +13,7 @@ use super::copy::{FINDING, FOUND, LIST, Mutant, TARGET_DIR, VARIABLE, build, cho
 const PROGRAM: &str = "rakwire-worlds";
 /// The number of worlds in which the nightly stage must find a mutant.
 const WORLDS: u64 = 60;
-/// The time limit for a mutant, of whose worlds each takes a fraction of a second. Exceeding it is a finding.
+/// The time limit for a mutant. Each of its worlds takes a fraction of a second. Exceeding the limit is a finding.
 const LIMIT: Duration = Duration::from_secs(1_200);
 
 /// The way in which worlds found a mutant.

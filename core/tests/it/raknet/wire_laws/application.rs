@@ -1,4 +1,4 @@
-//! Application messages whose layout RakNet defines, and the events that C++ RakNet reports as messages.
+//! Application messages with a layout that RakNet defines, and the events that C++ RakNet reports as messages.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -46,7 +46,7 @@ pub(crate) fn sizes() -> impl Strategy<Value = SecuritySizes> {
     prop_oneof![Just(SecuritySizes::ORIGINAL), Just(SecuritySizes::DOCUMENTED), Just(other)]
 }
 
-/// Generates cookies whose first byte is not an address version.
+/// Generates cookies with a first byte that is not an address version.
 ///
 /// Only the length distinguishes a request 2 with a cookie from one without. With such a first byte, a truncated
 /// request could be a valid one without a cookie.
