@@ -1,10 +1,8 @@
 //! The applications of clients and server: they connect, send messages, and check received messages.
 
-use core::time::Duration;
-
 use rakwire::raknet::ConnectionId;
 
-use crate::client::{Carrier, Current};
+use crate::client::{Carrier, Current, RETRY};
 use crate::flow::{FromClient, TransportLimits};
 use crate::plan::Route;
 use crate::plant::Plant;
@@ -12,8 +10,6 @@ use crate::traffic::{Attempt, Happening, Received, split, take_events};
 use crate::world::{Phase, World};
 use crate::{Kept, peers};
 
-/// The time after a closed or failed connection at which a client connects again.
-const RETRY: Duration = Duration::from_millis(700);
 /// The interval of planted faults, in messages that the server receives.
 const PLANTED: u64 = 40;
 
@@ -136,10 +132,14 @@ impl World {
                     let current = client.current.as_mut().filter(|current| current.id == id);
                     current.ok_or("a client reports a connection that it did not request")?.is_open = true;
                 }
-                Happening::Failed(reason) | Happening::Ended(_, reason) => {
-                    client.current = None;
-                    client.last_end = reason;
-                    client.retry_at = self.now + RETRY;
+                Happening::Failed(reason) => client.lose_connection(self.now, reason),
+                Happening::Ended(_, reason) => {
+                    let attempt = client.current.map(|current| current.attempt);
+                    let is_complete = client.has_left_in_time(self.now, reason);
+                    client.lose_connection(self.now, reason.to_string());
+                    if let Some(attempt) = attempt.filter(|_| is_complete) {
+                        self.attempts[attempt].up.check_delivered()?;
+                    }
                 }
                 Happening::Message(id, message) => {
                     let current = client.current.filter(|current| current.id == id && current.is_open);
@@ -223,8 +223,8 @@ impl World {
     /// Disconnects all clients from the server.
     pub(crate) fn disconnect_all(&mut self) {
         for client in self.clients.iter_mut().flatten() {
-            if let Some(current) = client.current.filter(|_| self.plant != Some(Plant::KeepsConnection)) {
-                client.host.peer.disconnect(client.host.clock(self.now), current.id);
+            if self.plant != Some(Plant::KeepsConnection) {
+                client.disconnect(self.now);
             }
         }
     }

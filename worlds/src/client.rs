@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use rakwire::Instant;
-use rakwire::raknet::ConnectionId;
+use rakwire::raknet::{ConnectionId, DisconnectReason};
 use rakwire::sim::{Nat, NatBehavior};
 
 use crate::access::Way;
@@ -14,6 +14,9 @@ use crate::host::Host;
 use crate::peers;
 use crate::plan::{ClientPlan, Plan, Route};
 use crate::random::Random;
+
+/// The time after a closed or failed connection at which a client connects again.
+pub(crate) const RETRY: Duration = Duration::from_millis(700);
 
 /// The connection of a page to the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,8 @@ pub(crate) struct Client {
     pub(crate) random: Random,
     pub(crate) current: Option<Current>,
     pub(crate) retry_at: Instant,
+    /// The time of the client's clock at which it closed its connection, until it has reported the end.
+    pub(crate) left_at: Option<Instant>,
     /// The time at which a player that has left connects again.
     pub(crate) away_until: Instant,
     /// The reason why the last connection closed or failed to open.
@@ -93,6 +98,7 @@ impl Client {
             host: Host::new(peer),
             current: None,
             retry_at: Instant::ZERO,
+            left_at: None,
             away_until: Instant::ZERO,
             last_end: String::new(),
             up,
@@ -114,7 +120,7 @@ impl Client {
         let peer = peers::client(world, self.plan.route, &mut self.random);
         self.host.restart(peer);
         self.inside.set_port(self.inside.port() + 1);
-        self.current = None;
+        (self.current, self.left_at) = (None, None);
     }
 
     /// Assigns the router another address and removes its mappings.
@@ -124,14 +130,37 @@ impl Client {
         self.nat = Nat::new(router_address(self.number, self.addresses), behavior, self.random.draw());
     }
 
-    /// Disconnects and connects again after `lasts`. A client that is suspended or has no open connection does nothing.
+    /// Disconnects and connects again after `lasts`. A client that is suspended, has no open connection or is already
+    /// leaving does nothing.
     pub(crate) fn leave(&mut self, now: Instant, lasts: Duration) {
-        if let Some(current) = self.current.filter(|current| current.is_open)
-            && !self.host.is_stalled(now)
-        {
-            self.host.peer.disconnect(self.host.clock(now), current.id);
+        let is_open = self.current.is_some_and(|current| current.is_open);
+        if is_open && self.left_at.is_none() && !self.host.is_stalled(now) {
+            self.disconnect(now);
             self.away_until = now + lasts;
         }
+    }
+
+    /// Closes its connection or its attempt to connect.
+    pub(crate) fn disconnect(&mut self, now: Instant) {
+        if let Some(current) = self.current {
+            let clock = self.host.clock(now);
+            self.host.peer.disconnect(clock, current.id);
+            self.left_at = Some(self.left_at.unwrap_or(clock)).filter(|_| current.is_open);
+        }
+    }
+
+    /// Notes the reason why its connection closed or failed to open.
+    pub(crate) fn lose_connection(&mut self, now: Instant, reason: String) {
+        self.current = None;
+        self.last_end = reason;
+        self.retry_at = now + RETRY;
+    }
+
+    /// Returns true if its connection has closed because it left, and not because its messages took too long.
+    pub(crate) fn has_left_in_time(&mut self, now: Instant, reason: DisconnectReason) -> bool {
+        let limit = self.host.peer.config().close_timeout;
+        let left_at = self.left_at.take().filter(|_| reason == DisconnectReason::Local);
+        left_at.is_some_and(|left_at| self.host.clock(now) < left_at + limit)
     }
 
     /// Restores the link conditions and the maximum datagram length of the plan.

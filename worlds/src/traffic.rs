@@ -4,7 +4,7 @@
 
 use core::time::Duration;
 
-use rakwire::raknet::{ConnectionId, Delivery, Peer, SendError};
+use rakwire::raknet::{ConnectionId, Delivery, DisconnectReason, Peer, SendError};
 use rakwire::{Instant, raknet};
 
 use crate::Kept;
@@ -167,6 +167,13 @@ impl Direction {
         self.has_final && self.ledger.owed().is_none()
     }
 
+    /// Checks that all messages of a sender that left in time have arrived, as `Peer::disconnect` guarantees.
+    pub(crate) fn check_delivered(&self) -> Kept {
+        let lost =
+            |owed| format!("a connection was closed by its client before all messages had arrived: {owed}");
+        self.ledger.owed().map_or(Ok(()), |owed| Err(lost(owed)))
+    }
+
     /// Describes the state of a direction that is not settled.
     pub(crate) fn describe(&self) -> String {
         match self.ledger.owed() {
@@ -197,7 +204,7 @@ pub(crate) fn take_events(peer: &mut Peer<'static>) -> Vec<Happening> {
         events.extend(match event {
             raknet::Event::Connected { id, .. } => Some(Happening::Connected(id)),
             raknet::Event::ConnectFailed { reason, .. } => Some(Happening::Failed(reason.to_string())),
-            raknet::Event::Disconnected { id, reason, .. } => Some(Happening::Ended(id, reason.to_string())),
+            raknet::Event::Disconnected { id, reason, .. } => Some(Happening::Ended(id, reason)),
             raknet::Event::Message { id, delivery, message } => {
                 Some(Happening::Message(id, Received { delivery, bytes: message.to_vec() }))
             }
@@ -220,6 +227,6 @@ pub(crate) enum Happening {
     /// An attempt failed, with the reason.
     Failed(String),
     /// A connection closed, with the reason.
-    Ended(ConnectionId, String),
+    Ended(ConnectionId, DisconnectReason),
     Message(ConnectionId, Received),
 }

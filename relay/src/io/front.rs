@@ -242,7 +242,8 @@ where
             // The flow has ended in the meantime.
             Ok(None) => self.shared.drop_all(FrontDropReason::UnknownSource, bytes, stride),
             Err(error) => {
-                warn!(%error, "cannot open a UDP socket to the game server: the flow is closed");
+                let server = self.shared.front().route(id).map(|route| route.server.to_string());
+                warn!(server, %error, "cannot open a UDP socket to the game server: the flow is closed");
                 self.shared.drop_all(FrontDropReason::SendRefused, bytes, stride);
                 self.shared.front().close(id);
             }

@@ -170,9 +170,9 @@ impl Probes {
         if probe.task.is_some() {
             return;
         }
-        let (name, counters, is_in_use) = (name.clone(), counters.target(name), Arc::clone(&probe.is_in_use));
-        let mut prober = Prober::new(name, address, self.guid, pongs, counters, is_in_use);
-        let probing = tokio::spawn(again(async move || prober.ask().await));
+        let (counters, is_in_use) = (counters.target(name), Arc::clone(&probe.is_in_use));
+        let mut prober = Prober::new(name.clone(), address, self.guid, pongs, counters, is_in_use);
+        let probing = tokio::spawn(again(name.clone(), address, async move || prober.ask().await));
         (probe.task, probe.begun) = (Some(probing.abort_handle()), Instant::now());
     }
 
@@ -249,11 +249,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Restarts `ask` whenever it fails, after a pause that doubles each time.
-async fn again(mut ask: impl AsyncFnMut() -> io::Result<()>) {
+async fn again(target_name: TargetName, server: SocketAddr, mut ask: impl AsyncFnMut() -> io::Result<()>) {
     let mut pause = RETRY_FIRST;
     loop {
         if let Err(error) = ask().await {
-            warn!(%error, "cannot ping a game server");
+            warn!(%target_name, %server, %error, "cannot ping the game server; pings continue after a pause");
         }
         sleep(pause).await;
         pause = pause.saturating_mul(2).min(RETRY_MAX);
@@ -276,7 +276,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_failed_prober_restarts() {
         let attempts = Cell::new(0);
-        let probing = again(async || {
+        let probing = again("game".parse().unwrap(), ([127, 0, 0, 1], 1).into(), async || {
             attempts.set(attempts.get() + 1);
             if attempts.get() < 4 { Err(io::Error::other("no sockets")) } else { pending().await }
         });

@@ -163,7 +163,7 @@ impl ServerSocket {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
             Err(error) if is_temporary(&error) => Sending::Refused,
             Err(error) => {
-                warn!(%error, "cannot send to the game server: the flow is closed");
+                warn!(server = %self.server, %error, "cannot send to the game server: the flow is closed");
                 Sending::Failed
             }
         };
@@ -189,7 +189,7 @@ impl ServerSocket {
                 Some(reason) => handle(FromServer::Unreachable(reason)),
                 None if is_temporary(&error) => {}
                 None => {
-                    warn!(%error, "cannot receive from the game server: the flow is closed");
+                    warn!(%server, %error, "cannot receive from the game server: the flow is closed");
                     handle(FromServer::Failed);
                 }
             },
