@@ -17,37 +17,37 @@ const HOSTILE_BYTES: &str = "hostile-bytes";
 /// The cases of retransmission.
 #[rustfmt::skip]
 pub(super) const RESENDS: &[Case] = &[
-    client(2541, "nak-resends-13", MUST, GAPS, "A negative acknowledgement has its messages sent again.", nak, Fault::IgnoresNaks),
-    client(2542, "resend-of-13-new-number", MUST, GAPS, "A resend has a new datagram number.", new_number, Fault::ResendsSameDatagram),
-    client(2543, "resend-of-13-same-message", MUST, GAPS, "A resend keeps the reliable message number of its message.", same_message, Fault::ResendsRenumbered),
-    client(2544, "acknowledged-13-not-resent", MUST, "acknowledgements", "What was acknowledged is not sent again.", acked, Fault::ResendsForever),
-    client(2545, "ack-run-read-by-client", MUST, RECORDS, "An acknowledgement of a run (00 first last) acknowledges each number in it.", run_read, Fault::ReadsRunsAsSingles),
-    client(2546, "ack-odd-flag-of-server", SHOULD, RECORDS, "A record whose flag is neither 0 nor 1 stands for one number.", odd_flag, Fault::FlagOneOnly),
-    client(2547, "ack-with-speed-of-server", SHOULD, DATAGRAMS, "An acknowledgement with arrival speed (E0) is read.", with_speed, Fault::IgnoresSpeedForm),
-    client(2548, "ack-low-bits-of-server", SHOULD, DATAGRAMS, "Bits 4 to 0 of the first byte of an acknowledgement are ignored.", low_bits, Fault::AckByteExact),
+    client(2541, "nak-resends-13", MUST, GAPS, "The client immediately retransmits the messages of a datagram for which it receives a negative acknowledgement.", nak, Fault::IgnoresNaks),
+    client(2542, "resend-of-13-new-number", MUST, GAPS, "The client retransmits a message in a datagram with a new number.", new_number, Fault::ResendsSameDatagram),
+    client(2543, "resend-of-13-same-message", MUST, GAPS, "The client keeps the reliable message number of a message that it retransmits.", same_message, Fault::ResendsRenumbered),
+    client(2544, "acknowledged-13-not-resent", MUST, "acknowledgements", "The client does not retransmit an acknowledged message.", acked, Fault::ResendsForever),
+    client(2545, "ack-run-read-by-client", MUST, RECORDS, "An acknowledgement record for a run (00 first last) acknowledges every datagram number in the run.", run_read, Fault::ReadsRunsAsSingles),
+    client(2546, "ack-odd-flag-of-server", SHOULD, RECORDS, "The client reads an acknowledgement record with a flag other than 0 or 1 as a single number.", odd_flag, Fault::FlagOneOnly),
+    client(2547, "ack-with-speed-of-server", SHOULD, DATAGRAMS, "The client reads an acknowledgement with an arrival speed (first byte E0).", with_speed, Fault::IgnoresSpeedForm),
+    client(2548, "ack-low-bits-of-server", SHOULD, DATAGRAMS, "The client ignores bits 4 to 0 of the first byte of an acknowledgement.", low_bits, Fault::AckByteExact),
 ];
 
 /// The cases of pacing.
 #[rustfmt::skip]
 pub(super) const PACE: &[Case] = &[
-    client(2811, "resends-of-13-bounded", SHOULD, "round-trip", "What is not acknowledged is sent again no more than 40 times a second.", bounded, Fault::ResendsWildly),
-    client(2812, "resends-of-13-spaced", SHOULD, "round-trip", "The first resend comes no sooner than 10 ms after the message.", spaced, Fault::ResendsWildly),
-    client(2813, "handshake-given-up", MUST, "timeouts", "A client whose connection request is acknowledged and never answered sends nothing any more after a while.", given_up, Fault::NeverGivesUp),
+    client(2811, "resends-of-13-bounded", SHOULD, "round-trip", "The client retransmits an unacknowledged message at most 40 times in a second.", bounded, Fault::ResendsWildly),
+    client(2812, "resends-of-13-spaced", SHOULD, "round-trip", "The client does not retransmit a message earlier than 10 ms after its first transmission.", spaced, Fault::ResendsWildly),
+    client(2813, "handshake-given-up", MUST, "timeouts", "The client stops sending after a timeout if its connection request (09) is acknowledged but not answered.", given_up, Fault::NeverGivesUp),
 ];
 
 /// The cases of malformed datagrams.
 #[rustfmt::skip]
 pub(super) const HOSTILE: &[Case] = &[
-    client(3031, "replies-no-amplifier", MUST, "address-validation", "Replies 1 bring no more than three times their bytes.", amplifies, Fault::RepeatsRequestTwo),
-    client(3032, "late-reply-1", MUST, "offline-messages", "A reply 1 that reaches an open connection brings no request 2, and the connection goes on.", late_reply, Fault::AnswersLateReplies),
-    client(3033, "incompatible-in-connection", MUST, "offline-messages", "A 19 from the server's address does not end an open connection.", incompatible, Fault::BelievesRefusals),
-    client(3034, "empty-datagram-to-client", MUST, HOSTILE_BYTES, "An empty datagram does no harm.", empty, Fault::DiesOfEmptyDatagram),
-    client(3035, "datagram-of-2000-to-client", MUST, "sizes", "A datagram of 2,000 bytes does no harm.", long, Fault::DiesOfLongDatagram),
-    client(3036, "datagram-of-60000-to-client", MUST, HOSTILE_BYTES, "A datagram of 60,000 bytes does no harm.", longest, Fault::DiesOfLongDatagram),
-    client(3037, "long-datagrams-while-dialling", MUST, HOSTILE_BYTES, "Datagrams of 2,000 bytes do not end an attempt.", long_dialling, Fault::DiesOfLongDatagram),
-    client(3038, "second-new-incoming", MUST, "both-dial", "A 13 from the server does not end a connection.", thirteen, Fault::DiesOfSecondNewIncoming),
-    client(3039, "short-control-to-client", MUST, HOSTILE_BYTES, "Pings and pongs that are cut at any byte do no harm.", short_control, Fault::DiesOfShortControl),
-    client(3040, "ids-of-requests-inside", MUST, "message-ids", "Ids 05 and 07 inside a connection are dropped without harm.", requests_inside, Fault::DiesOfId(id::REQUEST_1)),
+    client(3031, "replies-no-amplifier", MUST, "address-validation", "The client sends at most three times the bytes of the replies 1 (06) that it receives, not counting requests 1 (05).", amplifies, Fault::RepeatsRequestTwo),
+    client(3032, "late-reply-1", MUST, "offline-messages", "The client sends no request 2 (07) for a reply 1 (06) in an open connection, and the connection stays open.", late_reply, Fault::AnswersLateReplies),
+    client(3033, "incompatible-in-connection", MUST, "offline-messages", "Incompatible protocol version (19) from the server's address does not close an open connection.", incompatible, Fault::BelievesRefusals),
+    client(3034, "empty-datagram-to-client", MUST, HOSTILE_BYTES, "An empty datagram does not close the connection.", empty, Fault::DiesOfEmptyDatagram),
+    client(3035, "datagram-of-2000-to-client", MUST, "sizes", "Datagrams of 2,000 bytes do not close the connection.", long, Fault::DiesOfLongDatagram),
+    client(3036, "datagram-of-60000-to-client", MUST, HOSTILE_BYTES, "Datagrams of 60,000 bytes do not close the connection.", longest, Fault::DiesOfLongDatagram),
+    client(3037, "long-datagrams-while-dialling", MUST, HOSTILE_BYTES, "Datagrams of 2,000 bytes do not end the client's attempt.", long_dialling, Fault::DiesOfLongDatagram),
+    client(3038, "second-new-incoming", MUST, "both-dial", "New incoming connection (13) from the server does not close the connection.", thirteen, Fault::DiesOfSecondNewIncoming),
+    client(3039, "short-control-to-client", MUST, HOSTILE_BYTES, "Connected pings (00) and pongs (03) that are truncated at any byte do not close the connection.", short_control, Fault::DiesOfShortControl),
+    client(3040, "ids-of-requests-inside", MUST, "message-ids", "The client drops requests 1 (05) and 2 (07) in a connection, and the connection stays open.", requests_inside, Fault::DiesOfId(id::REQUEST_1)),
 ];
 
 /// Opens a connection, and does not acknowledge new incoming connection (13). Returns the message and its datagram

@@ -19,47 +19,47 @@ const HOSTILE_INPUT: &str = "hostile-input";
 /// The cases of the handshake.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
-    game(4101, "game-pepper", MUST, HANDSHAKE, "A salt is answered by a pepper.", answered, GameFault::Mute),
+    game(4101, "game-pepper", MUST, HANDSHAKE, "The server answers a salt with a pepper.", answered, GameFault::Mute),
     game(4102, "game-pepper-length", MUST, HANDSHAKE, "A pepper has four bytes.", pepper_length, GameFault::LongPepper),
-    game(4103, "game-pepper-differs", MUST, STATELESS, "Two addresses get two peppers for one salt.", differs, GameFault::OneKey),
-    game(4104, "game-opens", MUST, HANDSHAKE, "After the seasoning, salt XOR pepper, the connection is open: a reliable packet is acknowledged.", opens, GameFault::NeverOpens),
-    game(4105, "game-wrong-seasoning", MUST, HANDSHAKE, "A seasoning with one wrong bit opens nothing.", wrong, GameFault::AnySeasoning),
-    game(4106, "game-seasoning-of-another", MUST, STATELESS, "The seasoning of another address opens nothing.", of_another, GameFault::OneKey),
-    game(4107, "game-stranger", MUST, HOSTILE_INPUT, "A packet with a body from an unknown address is not acknowledged.", stranger, GameFault::AcksStrangers),
-    game(4108, "game-short-datagrams", MUST, PACKETS, "Datagrams of fewer than four bytes are dropped.", short, GameFault::AnswersShort),
-    game(4109, "game-pepper-no-amplifier", MUST, STATELESS, "No more bytes leave than came before the seasoning.", amplifies, GameFault::PepperTwice),
-    game(4110, "game-two-clients", MUST, HANDSHAKE, "Two connections of one host are open at once.", two_clients, GameFault::OneClient),
-    game(4111, "game-seasoning-again", SHOULD, "repeated-seasoning", "A seasoning that comes again ends nothing.", seasoning_again, GameFault::SeasoningCloses),
-    game(4112, "game-salt-again", SHOULD, STATELESS, "A salt that comes again is answered, and its seasoning opens the connection.", salt_again, GameFault::SaltOnce),
-    game(4113, "game-salt-with-tail", SHOULD, HANDSHAKE, "Five bytes from an unknown address are no salt.", salt_with_tail, GameFault::LongSalts),
+    game(4103, "game-pepper-differs", MUST, STATELESS, "The server sends different peppers to two addresses that send the same salt.", differs, GameFault::OneKey),
+    game(4104, "game-opens", MUST, HANDSHAKE, "The seasoning (salt XOR pepper) opens the connection: the server acknowledges a reliable packet after it.", opens, GameFault::NeverOpens),
+    game(4105, "game-wrong-seasoning", MUST, HANDSHAKE, "A seasoning with one wrong bit does not open a connection.", wrong, GameFault::AnySeasoning),
+    game(4106, "game-seasoning-of-another", MUST, STATELESS, "The seasoning of another address does not open a connection.", of_another, GameFault::OneKey),
+    game(4107, "game-stranger", MUST, HOSTILE_INPUT, "The server does not answer a packet with a body from an unknown address.", stranger, GameFault::AcksStrangers),
+    game(4108, "game-short-datagrams", MUST, PACKETS, "The server drops datagrams of fewer than four bytes.", short, GameFault::AnswersShort),
+    game(4109, "game-pepper-no-amplifier", MUST, STATELESS, "Before the seasoning, the server sends no more bytes than it receives.", amplifies, GameFault::PepperTwice),
+    game(4110, "game-two-clients", MUST, HANDSHAKE, "The server keeps two connections from one host open at the same time.", two_clients, GameFault::OneClient),
+    game(4111, "game-seasoning-again", SHOULD, "repeated-seasoning", "A repeated seasoning does not close the connection.", seasoning_again, GameFault::SeasoningCloses),
+    game(4112, "game-salt-again", SHOULD, STATELESS, "The server answers a repeated salt, and the seasoning for the second pepper opens the connection.", salt_again, GameFault::SaltOnce),
+    game(4113, "game-salt-with-tail", SHOULD, HANDSHAKE, "The server does not treat five bytes from an unknown address as a salt.", salt_with_tail, GameFault::LongSalts),
 ];
 
 /// The cases of disconnects.
 #[rustfmt::skip]
 pub(super) const ENDS: &[Case] = &[
-    game(4501, "game-end", MUST, HANDSHAKE, "After END no packet of the connection is acknowledged.", ends, GameFault::IgnoresEnd),
-    game(4502, "game-end-not-answered", MUST, HANDSHAKE, "END is not answered.", end_not_answered, GameFault::AnswersEnd),
-    game(4503, "game-end-flag-alone", MUST, PACKETS, "END without FIN (08) ends a connection as well.", end_alone, GameFault::EndExact),
-    game(4504, "game-end-wins", MUST, PACKETS, "Of several flags END wins: 0F ends a connection.", end_wins, GameFault::EndExact),
-    game(4505, "game-end-of-another", MUST, HANDSHAKE, "An END from another address ends nothing.", end_of_another, GameFault::EndFromAnyone),
-    game(4506, "game-end-of-one", MUST, HANDSHAKE, "END ends its own connection and no other.", end_of_one, GameFault::EndEndsAll),
-    game(4507, "game-reconnects", SHOULD, "original-handshake", "After END the same port may connect again.", reconnects, GameFault::KeepsEnded),
-    game(4508, "game-silent-given-up", MUST, TIMEOUTS, "A client that has fallen silent loses its connection.", given_up, GameFault::NeverGivesUp),
-    game(4509, "game-kept", MUST, HANDSHAKE, "A client that sends stays connected for longer than the timeout.", kept, GameFault::DropsIdle),
+    game(4501, "game-end", MUST, HANDSHAKE, "The server acknowledges no packet of a connection after END.", ends, GameFault::IgnoresEnd),
+    game(4502, "game-end-not-answered", MUST, HANDSHAKE, "The server does not answer END.", end_not_answered, GameFault::AnswersEnd),
+    game(4503, "game-end-flag-alone", MUST, PACKETS, "END without FIN (08) also closes the connection.", end_alone, GameFault::EndExact),
+    game(4504, "game-end-wins", MUST, PACKETS, "END takes precedence over other flags: a packet with the flags 0F closes the connection.", end_wins, GameFault::EndExact),
+    game(4505, "game-end-of-another", MUST, HANDSHAKE, "END from another address does not close the connection.", end_of_another, GameFault::EndFromAnyone),
+    game(4506, "game-end-of-one", MUST, HANDSHAKE, "END does not close other connections.", end_of_one, GameFault::EndEndsAll),
+    game(4507, "game-reconnects", SHOULD, "original-handshake", "The client can connect again from the same port after END.", reconnects, GameFault::KeepsEnded),
+    game(4508, "game-silent-given-up", MUST, TIMEOUTS, "The server closes the connection of a client that acknowledges nothing and sends nothing for the timeout.", given_up, GameFault::NeverGivesUp),
+    game(4509, "game-kept", MUST, HANDSHAKE, "The server keeps the connection of a client that sends packets open for longer than the timeout.", kept, GameFault::DropsIdle),
 ];
 
 /// The cases of malformed datagrams.
 #[rustfmt::skip]
 pub(super) const HOSTILE: &[Case] = &[
-    game(4601, "game-garbage-stranger", MUST, HOSTILE_INPUT, "Random datagrams of five bytes and more from an unknown address are not answered.", garbage_stranger, GameFault::EchoesGarbage),
-    game(4602, "game-garbage-connected", MUST, HOSTILE_INPUT, "Random datagrams in a connection do the server no harm.", garbage_connected, GameFault::DiesOfGarbage),
-    game(4603, "game-ack-of-nothing", MUST, HOSTILE_INPUT, "Acknowledgements of chunks that were never sent do no harm.", ack_of_nothing, GameFault::DiesOfUnknownAck),
-    game(4604, "game-unfinished", MUST, HOSTILE_INPUT, "Sixty unreliable payloads that lack a chunk keep no other from arriving.", unfinished, GameFault::DiesOfUnfinished),
-    game(4605, "game-datagram-of-2000", MUST, HOSTILE_INPUT, "A datagram of 2,000 bytes does no harm.", long, GameFault::DiesOfLong),
-    game(4606, "game-datagram-of-60000", MUST, HOSTILE_INPUT, "A datagram of 60,000 bytes does no harm.", longest, GameFault::DiesOfLong),
-    game(4607, "game-empty-datagram", MUST, HOSTILE_INPUT, "An empty datagram does no harm.", empty, GameFault::DiesOfEmpty),
-    game(4608, "game-other-source", MUST, HOSTILE_INPUT, "A packet from another port of the same host does not reach a connection.", other_source, GameFault::SharesConnections),
-    game(4609, "game-flood-of-salts", SHOULD, HOSTILE_INPUT, "After 300 salts from 30 addresses a client still comes in.", flood, GameFault::DiesOfSalts),
+    game(4601, "game-garbage-stranger", MUST, HOSTILE_INPUT, "The server does not answer random datagrams of at least five bytes from an unknown address.", garbage_stranger, GameFault::EchoesGarbage),
+    game(4602, "game-garbage-connected", MUST, HOSTILE_INPUT, "Random datagrams in a connection do not stop the server: it still opens a new connection.", garbage_connected, GameFault::DiesOfGarbage),
+    game(4603, "game-ack-of-nothing", MUST, HOSTILE_INPUT, "Acknowledgements of chunks that the server has not sent do not close the connection.", ack_of_nothing, GameFault::DiesOfUnknownAck),
+    game(4604, "game-unfinished", MUST, HOSTILE_INPUT, "After sixty unreliable payloads with a missing chunk, the server still acknowledges reliable packets.", unfinished, GameFault::DiesOfUnfinished),
+    game(4605, "game-datagram-of-2000", MUST, HOSTILE_INPUT, "A datagram of 2,000 bytes from an unknown address does not affect a connection of another address.", long, GameFault::DiesOfLong),
+    game(4606, "game-datagram-of-60000", MUST, HOSTILE_INPUT, "A datagram of 60,000 bytes from an unknown address does not affect a connection of another address.", longest, GameFault::DiesOfLong),
+    game(4607, "game-empty-datagram", MUST, HOSTILE_INPUT, "An empty datagram does not close the connection.", empty, GameFault::DiesOfEmpty),
+    game(4608, "game-other-source", MUST, HOSTILE_INPUT, "The server does not accept a packet for a connection from another port of the client's host.", other_source, GameFault::SharesConnections),
+    game(4609, "game-flood-of-salts", SHOULD, HOSTILE_INPUT, "The server still accepts a client after 300 salts from 30 addresses.", flood, GameFault::DiesOfSalts),
 ];
 
 fn answered(context: &mut Context) -> Check {
