@@ -243,12 +243,16 @@ pub fn run(case: &'static Case, target: SocketAddr, timing: Timing, options: &Op
     let mut context = Context::new(target, timing, options.clone());
     context.started.extend(started);
     let missing = match case.needs {
-        Needs::Echo if !options.echo => Some("needs a server that sends messages back (--echo)"),
-        Needs::Password if options.password.is_none() => Some("needs the password (--password)"),
-        Needs::Start if options.listening.as_ref().is_none_or(|listening| !listening.starts_clients()) => {
-            Some("needs a client that the suite starts (--start)")
+        Needs::Echo if !options.echo => Some("the case needs a server that echoes messages (--echo)"),
+        Needs::Password if options.password.is_none() => {
+            Some("the case needs the server's password (--password)")
         }
-        Needs::Capacity if options.capacity.is_none() => Some("needs the number of places (--capacity)"),
+        Needs::Start if options.listening.as_ref().is_none_or(|listening| !listening.starts_clients()) => {
+            Some("the case needs a client that the suite starts (--start)")
+        }
+        Needs::Capacity if options.capacity.is_none() => {
+            Some("the case needs the server's maximum number of clients (--capacity)")
+        }
         _ => None,
     };
     let result = match missing {

@@ -42,7 +42,7 @@ pub fn pepper(link: &mut Link, salt: [u8; 4]) -> Check<Vec<u8>> {
     link.send(&salt)?;
     match link.receive(Instant::now() + link.timing.answer)? {
         Some(bytes) => Ok(bytes),
-        None => fail("a salt was not answered"),
+        None => fail("the server did not answer a salt"),
     }
 }
 
@@ -160,7 +160,7 @@ impl GameSession {
     pub fn expect_ack(&mut self, chunk: u8, sequence: u16, what: &str) -> Check {
         let answer = self.link.timing.answer;
         let came = self.wait(answer, |session| session.acks_of(chunk, sequence) > 0)?;
-        ensure(came, || format!("{what} was not acknowledged"))
+        ensure(came, || format!("the server did not acknowledge {what}"))
     }
 
     /// Fails unless the server still acknowledges payloads.
@@ -172,7 +172,7 @@ impl GameSession {
                 return Ok(());
             }
         }
-        fail(format!("the connection acknowledges nothing after {after}"))
+        fail(format!("the server acknowledged no packet after {after}"))
     }
 
     /// Returns the completely received payloads, each once, in the order of completion.
@@ -213,7 +213,7 @@ impl GameSession {
     pub fn expect(&mut self, payload: &[u8], what: &str) -> Check {
         let time = self.link.timing.answer * 4;
         let back = self.wait(time, |session| session.came(payload) > 0)?;
-        ensure(back, || format!("{what} did not come back"))
+        ensure(back, || format!("the server did not echo {what}"))
     }
 }
 

@@ -285,9 +285,9 @@ impl Link {
     pub fn silence(&mut self, after: &str) -> Check {
         match self.during_quiet()?.first().map(|bytes| bytes.first()) {
             None => Ok(()),
-            Some(None) => fail(format!("{after} was answered by an empty datagram")),
+            Some(None) => fail(format!("the peer answered {after} with an empty datagram")),
             Some(Some(first)) => {
-                fail(format!("{after} was answered by a datagram that begins with {first:02x}"))
+                fail(format!("the peer answered {after} with a datagram that begins with {first:02x}"))
             }
         }
     }
@@ -310,7 +310,7 @@ impl Link {
         let ping = wire::ping(id::PING, time, 0x7e57);
         match self.ask(&ping, &[id::PONG])? {
             Some(_) => Ok(()),
-            None => fail(format!("no pong after {after}")),
+            None => fail(format!("the peer did not answer an unconnected ping (01) after {after}")),
         }
     }
 }

@@ -23,7 +23,7 @@ impl Context {
     /// Waits for a client and its first request 1.
     pub fn accept(&mut self) -> Check<Attempt> {
         let Some(listening) = self.options.listening.clone() else {
-            return fail("no address to listen at");
+            return fail("the suite has no address to listen on: pass --listen");
         };
         let socket = UdpSocket::bind(listening.address)?;
         let address = socket.local_addr()?;
@@ -39,7 +39,7 @@ impl Context {
                 self.target = link.target;
                 Ok(Attempt { link, first, guid: new_guid() })
             }
-            None => fail(format!("no client dialled within {:?}", listening.patience)),
+            None => fail(format!("no client connected within {:?}", listening.patience)),
         }
     }
 
@@ -108,7 +108,7 @@ impl Attempt {
                 return Ok(self.session(mtu));
             }
         }
-        fail("no request 2 after reply 1")
+        fail("the client did not answer reply 1 (06) with request 2 (07)")
     }
 
     /// Returns the connection after a reply 2.
@@ -128,7 +128,7 @@ impl Session {
         self.wait(answer, |session| session.first(id).is_some())?;
         match self.first(id).map(|arrival| arrival.capsule.clone()) {
             Some(capsule) => Ok(capsule),
-            None => fail(format!("no message {id:02x} came")),
+            None => fail(format!("the client did not send message {id:02x}")),
         }
     }
 

@@ -50,8 +50,8 @@ impl Context {
         let request = wire::request_1(self.options.version, 1464);
         match link.ask(&request, &[id::REPLY_1])?.as_deref().map(read_reply_1) {
             Some(Some(reply)) => Ok((link, reply)),
-            Some(None) => skip("reply 1 has no key: the server has no secure mode"),
-            None => fail("no reply 1"),
+            Some(None) => skip("reply 1 (06) has no key, so the server does not use its secure mode"),
+            None => fail("the server did not send reply 1 (06)"),
         }
     }
 
@@ -85,7 +85,7 @@ impl Context {
         let (mut link, reply) = self.secure_reply()?;
         let challenge = self.challenge(&link, &reply, self.choices());
         let Some(answer) = link.ask(&challenge.request, &[id::REPLY_2])? else {
-            return fail("no reply 2 for a right challenge");
+            return fail("the server did not answer a correct challenge with reply 2 (08)");
         };
         let (second, handshake) = finish(&challenge, &answer)?;
         link.seal = Some(handshake.keys(true));
@@ -103,7 +103,7 @@ impl Context {
         let came = session.wait(answer, |session| session.first(id::ACCEPTED).is_some())?;
         let accepted = session.first(id::ACCEPTED).filter(|_| came);
         let Some(accepted) = accepted.and_then(|ten| wire::read_accepted(&ten.capsule.payload)) else {
-            return fail("no connection request accepted (10) in a sealed datagram");
+            return fail("the server did not send connection request accepted (10) in a sealed datagram");
         };
         let server = session.link.target;
         session.send_13(server, accepted.addresses.max(10), accepted.time)?;
@@ -121,20 +121,25 @@ pub fn request(session: &Session, proof: &[u8; 32], password: &[u8]) -> Vec<u8> 
 /// Reads a reply 2 and decrypts its answer. Fails unless the answer equals the unencrypted fields.
 pub fn finish(challenge: &Challenge, bytes: &[u8]) -> Check<(Reply2, Handshake)> {
     let Some(second) = wire::read_reply_2(bytes) else {
-        return fail("reply 2 cannot be read");
+        return fail("the suite cannot parse reply 2 (08)");
     };
     ensure(second.encryption != 0 && second.rest >= 128, || {
-        format!("the encryption byte is {:02x}, {} bytes follow", second.encryption, second.rest)
+        format!(
+            "the encryption byte in reply 2 (08) is {:02x}, and {} bytes follow",
+            second.encryption, second.rest
+        )
     })?;
     let answer = &bytes[bytes.len() - second.rest..][..128];
     let mut handshake = challenge.handshake.clone();
     let Some(payload) = handshake.read_second(answer, &challenge.ephemeral) else {
-        return fail("the answer in reply 2 does not open");
+        return fail("the suite cannot decrypt the answer in reply 2 (08)");
     };
     let mut due = Vec::new();
     wire::put_address(&mut due, second.client);
     due.resize(29, 0);
     due.extend(second.mtu.to_be_bytes());
-    ensure(payload.get(..31) == Some(&due[..]), || "the answer names another address or MTU".into())?;
+    ensure(payload.get(..31) == Some(&due[..]), || {
+        "the answer contains a different address or MTU than reply 2 (08)".into()
+    })?;
     Ok((second, handshake))
 }

@@ -67,15 +67,15 @@ pub fn new_guid() -> u64 {
 /// Sends a request 1 of `len` bytes and returns the reply 1.
 pub fn reply_1(link: &mut Link, version: u8, len: usize) -> Check<(Vec<u8>, Reply1)> {
     let Some(bytes) = link.ask(&wire::request_1(version, len), &[id::REPLY_1, id::INCOMPATIBLE])? else {
-        return fail("no answer to request 1");
+        return fail("the server did not answer request 1 (05)");
     };
     match wire::read_reply_1(&bytes) {
         Some(reply) => Ok((bytes, reply)),
         None if bytes[0] == id::INCOMPATIBLE => {
             let version = bytes.get(1).copied().unwrap_or_default();
-            fail(format!("the server speaks version {version}: name it with --protocol"))
+            fail(format!("the server requires the protocol version {version}: pass --protocol {version}"))
         }
-        None => fail("reply 1 cannot be read"),
+        None => fail("the suite cannot parse reply 1 (06)"),
     }
 }
 
@@ -111,7 +111,7 @@ pub fn answer_to_request_2_for(
     guid: u64,
 ) -> Check<Vec<u8>> {
     if reply.key {
-        return skip("the server demands its secure mode");
+        return skip("the server requires its secure mode");
     }
     let refusals = [id::ALREADY_CONNECTED, id::NO_FREE_CONNECTIONS, id::RECENTLY_CONNECTED, 0x17];
     let answers = [&[id::REPLY_1, id::REPLY_2][..], &refusals].concat();
@@ -122,7 +122,7 @@ pub fn answer_to_request_2_for(
             None => break,
         }
     }
-    fail("no answer to request 2")
+    fail("the server did not answer request 2 (07)")
 }
 
 /// Returns the time of this client's clock in milliseconds, modulo 2³².
@@ -148,7 +148,7 @@ impl Context {
         let mtu = first.mtu;
         let answer = answer_to_request_2(&mut link, &mut first, mtu, guid)?;
         let Some(second) = wire::read_reply_2(&answer) else {
-            return fail(format!("request 2 was refused by {:02x}", answer[0]));
+            return fail(format!("the server refused request 2 (07) with {:02x}", answer[0]));
         };
         Ok(Session::new(link, guid, first, second))
     }
@@ -221,7 +221,7 @@ impl Session {
     /// Sends a reliable message. Fails unless it is acknowledged within the time limit of an answer.
     pub fn send_surely(&mut self, payload: Vec<u8>) -> Check {
         let number = self.send_reliable(payload)?;
-        ensure(self.wait_ack(number)?, || format!("datagram {number} was not acknowledged"))
+        ensure(self.wait_ack(number)?, || format!("the peer did not acknowledge datagram {number}"))
     }
 
     /// Sends a connection request (09), waits for connection request accepted (10), and sends new incoming connection
@@ -238,7 +238,9 @@ impl Session {
         let number = self.next_reliable();
         let payload = wire::new_incoming(server, addresses, accepted, now());
         let datagram = self.send(&[Capsule::ordered(number, 0, 0, payload)])?;
-        ensure(self.wait_ack(datagram)?, || "13 was not acknowledged".into())
+        ensure(self.wait_ack(datagram)?, || {
+            "the server did not acknowledge new incoming connection (13)".into()
+        })
     }
 
     /// Sends a connection request (09), and waits for connection request accepted (10).
@@ -248,11 +250,11 @@ impl Session {
         let answer = self.link.timing.answer;
         let found = self.wait(answer, |session| session.first(id::ACCEPTED).is_some())?;
         let Some(accepted) = self.first(id::ACCEPTED).filter(|_| found) else {
-            return fail("no connection request accepted (10)");
+            return fail("the server did not send connection request accepted (10)");
         };
         match wire::read_accepted(&accepted.capsule.payload) {
             Some(accepted) => Ok(accepted),
-            None => fail("the message 10 cannot be read"),
+            None => fail("the suite cannot parse connection request accepted (10)"),
         }
     }
 
@@ -356,13 +358,13 @@ impl Session {
     pub fn expect_pong(&mut self, time: u64, what: &str) -> Check {
         let answer = self.link.timing.answer;
         let came = self.wait(answer, |session| session.pongs(time) > 0)?;
-        ensure(came, || format!("{what}: the ping in it was not answered"))
+        ensure(came, || format!("the peer did not answer the connected ping (00) in {what}"))
     }
 
     /// Fails if a pong for a ping with this time has arrived, or arrives within the quiet time.
     pub fn expect_no_pong(&mut self, time: u64, what: &str) -> Check {
         self.quiet()?;
-        ensure(self.pongs(time) == 0, || format!("{what}: the ping in it was answered"))
+        ensure(self.pongs(time) == 0, || format!("the peer answered the connected ping (00) in {what}"))
     }
 
     /// Fails unless the peer still answers a connected ping.
@@ -375,6 +377,6 @@ impl Session {
                 return Ok(());
             }
         }
-        fail(format!("the connection does not answer a ping after {after}"))
+        fail(format!("the peer did not answer a connected ping (00) after {after}"))
     }
 }

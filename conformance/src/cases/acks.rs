@@ -64,7 +64,7 @@ fn ping(session: &mut Session, time: u64) -> Check<u32> {
 fn unreliable_acked(context: &mut Context) -> Check {
     let mut session = context.open()?;
     let number = ping(&mut session, 501)?;
-    ensure(session.wait_ack(number)?, || format!("datagram {number} was not acknowledged"))
+    ensure(session.wait_ack(number)?, || format!("the peer did not acknowledge datagram {number}"))
 }
 
 fn in_time(context: &mut Context) -> Check {
@@ -80,7 +80,7 @@ fn in_time(context: &mut Context) -> Check {
             best = best.min(began.elapsed().as_millis());
         }
     }
-    ensure(best < 100, || format!("the fastest of three took {best} ms"))
+    ensure(best < 100, || format!("the fastest of three acknowledgements took {best} ms"))
 }
 
 fn format(context: &mut Context) -> Check {
@@ -90,8 +90,8 @@ fn format(context: &mut Context) -> Check {
         session.number += 1;
     }
     session.quiet()?;
-    ensure(session.broken == 0, || format!("{} datagrams of the server are broken", session.broken))?;
-    ensure(!session.receipts.is_empty(), || "no acknowledgement came".into())
+    ensure(session.broken == 0, || format!("the peer sent {} malformed datagrams", session.broken))?;
+    ensure(!session.receipts.is_empty(), || "the peer sent no acknowledgement".into())
 }
 
 fn only_answers(context: &mut Context, bytes: &[u8]) -> Check {
@@ -104,7 +104,7 @@ fn only_answers(context: &mut Context, bytes: &[u8]) -> Check {
         session.link.send(bytes)?;
     }
     session.quiet()?;
-    ensure(session.receipts.len() == before, || "an acknowledgement came".into())
+    ensure(session.receipts.len() == before, || "the peer sent an acknowledgement".into())
 }
 
 fn ack_of_ack(context: &mut Context) -> Check {
@@ -128,7 +128,7 @@ fn gap_reported(context: &mut Context) -> Check {
     let first = skip_numbers(&mut session, 1, 506)?;
     let answer = context.timing.answer;
     let reported = session.wait(answer, |session| session.is_missing(first))?;
-    ensure(reported, || format!("datagram {first} was not reported missing"))
+    ensure(reported, || format!("the peer did not report datagram {first} as missing"))
 }
 
 fn gap_exact(context: &mut Context) -> Check {
@@ -138,7 +138,9 @@ fn gap_exact(context: &mut Context) -> Check {
     for number in first.saturating_sub(3)..first + 8 {
         let due = (first..first + 5).contains(&number);
         let missing = session.is_missing(number);
-        ensure(missing == due, || format!("{number}: missing {missing}, and the gap begins at {first}"))?;
+        ensure(missing == due, || {
+            format!("reported missing is {missing} for datagram {number}; the gap of five begins at {first}")
+        })?;
     }
     Ok(())
 }
@@ -150,7 +152,7 @@ fn gap_once(context: &mut Context) -> Check {
     ping(&mut session, 50_801)?;
     session.quiet()?;
     let times = session.missing.iter().filter(|record| (record.0..=record.1).contains(&first)).count();
-    ensure(times == 1, || format!("it was reported {times} times"))
+    ensure(times == 1, || format!("the peer reported the gap {times} times"))
 }
 
 fn gap_long(context: &mut Context) -> Check {
@@ -160,7 +162,7 @@ fn gap_long(context: &mut Context) -> Check {
     session.quiet()?;
     for (number, due) in [(1999, false), (2000, true), (2500, true), (2999, true), (3000, false)] {
         let missing = session.is_missing(number);
-        ensure(missing == due, || format!("{number}: reported missing is {missing}, and should be {due}"))?;
+        ensure(missing == due, || format!("reported missing is {missing} for datagram {number}, not {due}"))?;
     }
     Ok(())
 }
@@ -169,8 +171,8 @@ fn jump_ignored(context: &mut Context) -> Check {
     let mut session = context.open_and_settle()?;
     let far = session.number + 60_000;
     session.send_as(far, &[Capsule::unreliable(wire::connected_ping(510))])?;
-    session.expect_no_pong(510, "a datagram 60,000 ahead")?;
-    ensure(!session.is_acked(far), || "it was acknowledged".into())
+    session.expect_no_pong(510, "a datagram that is 60,000 ahead")?;
+    ensure(!session.is_acked(far), || "the peer acknowledged the datagram".into())
 }
 
 fn jump_forgotten(context: &mut Context) -> Check {
@@ -179,27 +181,33 @@ fn jump_forgotten(context: &mut Context) -> Check {
     session.send_as(far, &[Capsule::unreliable(wire::connected_ping(511))])?;
     session.quiet()?;
     let number = ping(&mut session, 51_100)?;
-    session.expect_pong(51_100, "the datagram after a jump")?;
-    ensure(session.wait_ack(number)?, || "it was not acknowledged".into())
+    session.expect_pong(51_100, "the datagram with the expected number")?;
+    ensure(session.wait_ack(number)?, || {
+        "the peer did not acknowledge the datagram with the expected number".into()
+    })
 }
 
 fn jump_taken(context: &mut Context) -> Check {
     let mut session = context.open()?;
     skip_numbers(&mut session, 1000, 512)?;
-    session.expect_pong(512, "a datagram 1,000 ahead")?;
-    ensure(session.wait_ack(session.number - 1)?, || "it was not acknowledged".into())
+    session.expect_pong(512, "a datagram that is 1,000 ahead")?;
+    ensure(session.wait_ack(session.number - 1)?, || "the peer did not acknowledge the datagram".into())
 }
 
 fn duplicate_acked(context: &mut Context) -> Check {
     let mut session = context.open_and_settle()?;
     let number = session.number;
     session.send_reliable(wire::connected_ping(513))?;
-    ensure(session.wait_ack(number)?, || "the first was not acknowledged".into())?;
+    ensure(session.wait_ack(number)?, || {
+        "the peer did not acknowledge the first copy of the datagram".into()
+    })?;
     session.quiet()?;
     session.acked.clear();
     let again = Capsule::reliable(session.reliable - 1, wire::connected_ping(513));
     session.send_as(number, &[again])?;
-    ensure(session.wait_ack(number)?, || "the second was not acknowledged".into())
+    ensure(session.wait_ack(number)?, || {
+        "the peer did not acknowledge the second copy of the datagram".into()
+    })
 }
 
 fn delivered_once(context: &mut Context, same_datagram: bool) -> Check {
@@ -217,7 +225,7 @@ fn delivered_once(context: &mut Context, same_datagram: bool) -> Check {
     }
     session.quiet()?;
     let count = distinct_pongs(&session, 514);
-    ensure(count == 1, || format!("it was delivered {count} times"))
+    ensure(count == 1, || format!("the peer delivered the message {count} times"))
 }
 
 /// Returns the number of distinct pongs for a ping. Retransmissions of a pong do not count.
@@ -246,10 +254,10 @@ fn resend_once(context: &mut Context) -> Check {
 fn late_taken(context: &mut Context) -> Check {
     let mut session = context.open()?;
     let late = skip_numbers(&mut session, 1, 51_600)?;
-    session.expect_pong(51_600, "the datagram before the late one")?;
+    session.expect_pong(51_600, "the datagram after a gap")?;
     session.send_as(late, &[Capsule::unreliable(wire::connected_ping(51_601))])?;
     session.expect_pong(51_601, "a late datagram")?;
-    ensure(session.wait_ack(late)?, || "it was not acknowledged".into())
+    ensure(session.wait_ack(late)?, || "the peer did not acknowledge the late datagram".into())
 }
 
 fn late_not_missing(context: &mut Context) -> Check {
@@ -260,7 +268,7 @@ fn late_not_missing(context: &mut Context) -> Check {
     session.missing.clear();
     ping(&mut session, 51_702)?;
     session.quiet()?;
-    ensure(!session.is_missing(late), || "it was".into())
+    ensure(!session.is_missing(late), || "the peer reported a received datagram as missing".into())
 }
 
 /// Sends a connection request (09), and does not acknowledge connection request accepted (10). Returns message 10 and
@@ -275,9 +283,9 @@ fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     session.wait(answer, |session| session.first(id::ACCEPTED).is_some())?;
     match session.first(id::ACCEPTED).cloned() {
         // Case 408 tests that this message is reliable. No other server message is required to be reliable.
-        Some(first) if !first.capsule.is_reliable() => skip("10 travels unreliable"),
+        Some(first) if !first.capsule.is_reliable() => skip("connection request accepted (10) is unreliable"),
         Some(first) => Ok((session, first.capsule, first.datagram)),
-        None => fail("no connection request accepted (10)"),
+        None => fail("the server did not send connection request accepted (10)"),
     }
 }
 
@@ -288,7 +296,7 @@ fn resent(session: &mut Session, patience: u32) -> Check<(u32, Capsule)> {
     session.wait(time, |session| session.with_id(id::ACCEPTED).count() > before)?;
     match session.with_id(id::ACCEPTED).nth(before) {
         Some(arrival) => Ok((arrival.datagram, arrival.capsule.clone())),
-        None => fail("it was not sent again"),
+        None => fail("the server did not retransmit connection request accepted (10)"),
     }
 }
 
@@ -299,19 +307,26 @@ fn nak_resends(context: &mut Context) -> Check {
     resent(&mut session, 1)?;
     let first = began.elapsed();
     // A retransmission after a timeout arrives later; one requested by a NAK arrives immediately.
-    ensure(first < context.timing.quiet, || format!("the resend came {first:?} after it was asked for"))
+    ensure(first < context.timing.quiet, || {
+        format!("the server retransmitted {first:?} after the negative acknowledgement")
+    })
 }
 
 fn resend_number(context: &mut Context) -> Check {
     let (mut session, _, datagram) = unacked(context)?;
     let (again, _) = resent(&mut session, 4)?;
-    ensure(again != datagram, || format!("both have the number {datagram}"))
+    ensure(again != datagram, || format!("both datagrams have the number {datagram}"))
 }
 
 fn resend_message(context: &mut Context) -> Check {
     let (mut session, first, _) = unacked(context)?;
     let (_, again) = resent(&mut session, 4)?;
-    ensure(first == again, || format!("message {} became {}", first.number, again.number))
+    ensure(first == again, || {
+        format!(
+            "the reliable message number changed from {} to {}, or the message changed",
+            first.number, again.number
+        )
+    })
 }
 
 /// Acknowledges outstanding datagrams with `ack`, and fails if message 10 is retransmitted.
@@ -330,7 +345,7 @@ fn not_resent(context: &mut Context, ack: impl Fn(u32) -> Vec<u8>) -> Check {
     let before = session.arrivals.len();
     session.pass(context.timing.answer * 2)?;
     let again = session.arrivals[before..].iter().any(|arrival| arrival.capsule == first);
-    ensure(!again, || "it was sent again".into())
+    ensure(!again, || "the server retransmitted an acknowledged message".into())
 }
 
 fn singles(newest: u32, flag: u8) -> Vec<u8> {
@@ -385,7 +400,7 @@ fn unknown_nak(context: &mut Context) -> Check {
 
 fn backwards(context: &mut Context) -> Check {
     let all = [0xc0, 0xa0].map(|flags| vec![flags, 0, 1, 0, 9, 0, 0, 3, 0, 0]);
-    harmless(context, &all, "records that run backwards")
+    harmless(context, &all, "records with a last number below the first")
 }
 
 fn truncated(context: &mut Context) -> Check {
@@ -413,19 +428,23 @@ fn burst_of_40(context: &mut Context) -> Check<(Session, u32)> {
 fn burst(context: &mut Context) -> Check {
     let (session, first) = burst_of_40(context)?;
     let lost: Vec<_> = (first..first + 40).filter(|&number| !session.is_acked(number)).collect();
-    ensure(lost.is_empty(), || format!("{lost:?} were not acknowledged, of {first} and 39 more"))
+    ensure(lost.is_empty(), || {
+        format!("the peer did not acknowledge the datagrams {lost:?} of 40 from {first}")
+    })
 }
 
 fn merged(context: &mut Context) -> Check {
     let (session, _) = burst_of_40(context)?;
     let count = session.receipts.len();
-    ensure(count < 40, || format!("{count} datagrams of acknowledgements"))
+    ensure(count < 40, || format!("the peer sent {count} acknowledgements for 40 datagrams"))
 }
 
 fn nothing_unsent(context: &mut Context) -> Check {
     let (session, _) = burst_of_40(context)?;
     let unsent = session.acked.iter().find(|record| record.1 >= session.number);
-    ensure(unsent.is_none(), || format!("{unsent:?}, and {} is the next number", session.number))
+    ensure(unsent.is_none(), || {
+        format!("the peer acknowledged {unsent:?}, but the next datagram has the number {}", session.number)
+    })
 }
 
 fn hints(context: &mut Context) -> Check {
@@ -451,7 +470,7 @@ fn approach_end(context: &mut Context) -> Check<Session> {
         // Wait regularly, because this case does not test the capacity of the peer's receive queue.
         if step.is_multiple_of(4) {
             let last = session.number - 1;
-            ensure(session.wait_ack(last)?, || format!("datagram {last} was not acknowledged"))?;
+            ensure(session.wait_ack(last)?, || format!("the peer did not acknowledge datagram {last}"))?;
         }
     }
     Ok(session)
@@ -465,7 +484,7 @@ fn wrap(context: &mut Context) -> Check {
         let time = 0x5341_0000 + step;
         let number = ping(&mut session, time)?;
         session.expect_pong(time, &format!("datagram {number:#x}"))?;
-        ensure(session.wait_ack(number)?, || format!("datagram {number:#x} was not acknowledged"))?;
+        ensure(session.wait_ack(number)?, || format!("the peer did not acknowledge datagram {number:#x}"))?;
     }
     Ok(())
 }
@@ -484,8 +503,8 @@ fn gap_across_wrap(context: &mut Context) -> Check {
     ping(&mut session, 0x5351_0001)?;
     session.quiet()?;
     let reported = [0xff_fffe, 0xff_ffff, 0, 1].iter().filter(|&&number| session.is_missing(number)).count();
-    ensure(session.broken == 0, || "a negative acknowledgement is broken".into())?;
-    ensure(reported == 4, || format!("{reported} of the four missing numbers were reported"))
+    ensure(session.broken == 0, || "the peer sent a malformed negative acknowledgement".into())?;
+    ensure(reported == 4, || format!("the peer reported {reported} of the four missing numbers"))
 }
 
 fn number_twice(context: &mut Context) -> Check {
@@ -504,5 +523,5 @@ fn unreliable_once(context: &mut Context) -> Check {
     session.send_as(number, &[Capsule::unreliable(wire::connected_ping(537))])?;
     session.quiet()?;
     let count = distinct_pongs(&session, 537);
-    ensure(count == 1, || format!("it was delivered {count} times"))
+    ensure(count == 1, || format!("the peer delivered the unreliable message {count} times"))
 }

@@ -114,7 +114,7 @@ fn came(session: &Session, bytes: &[u8]) -> usize {
 fn expect(session: &mut Session, bytes: &[u8], what: &str) -> Check {
     let time = session.link.timing.answer * 4;
     let back = session.wait(time, |session| came(session, bytes) > 0)?;
-    ensure(back, || format!("{what} did not come back"))
+    ensure(back, || format!("the server did not echo {what}"))
 }
 
 fn of_reliability(context: &mut Context, reliability: u8) -> Check {
@@ -123,7 +123,7 @@ fn of_reliability(context: &mut Context, reliability: u8) -> Check {
     let number = if reliability >= 2 { session.next_reliable() } else { 0 };
     let channel = if matches!(reliability, 1 | 3 | 4) { 4 } else { 0 };
     session.send(&[Capsule { reliability, number, channel, ..Capsule::unreliable(bytes.clone()) }])?;
-    expect(&mut session, &bytes, &format!("a message of reliability {reliability}"))
+    expect(&mut session, &bytes, &format!("a message with reliability {reliability}"))
 }
 
 fn e0(context: &mut Context) -> Check {
@@ -181,7 +181,7 @@ fn send_long(session: &mut Session, bytes: &[u8], split_id: u16) -> Check {
             return Ok(());
         }
     }
-    fail(format!("{} parts were never acknowledged", open.len()))
+    fail(format!("the server did not acknowledge {} parts", open.len()))
 }
 
 fn long_echo(context: &mut Context, len: usize) -> Check<Session> {
@@ -223,9 +223,9 @@ fn thirty(context: &mut Context, reverse: bool) -> Check {
     let answer = session.link.timing.answer * 4;
     session.wait(answer, |session| messages(session).len() >= 30)?;
     let back = messages(&session);
-    ensure(back.len() == 30, || format!("{} messages came back", back.len()))?;
+    ensure(back.len() == 30, || format!("the server echoed {} messages, not 30", back.len()))?;
     let in_order = back.iter().zip(1..).all(|(bytes, seed)| *bytes == message(seed, 30));
-    ensure(in_order, || "they came back in another order".into())
+    ensure(in_order, || "the server did not echo the messages in order".into())
 }
 
 fn in_order(context: &mut Context) -> Check {
@@ -246,7 +246,7 @@ fn once(context: &mut Context) -> Check {
     expect(&mut session, &bytes, "a message")?;
     session.quiet()?;
     let count = came(&session, &bytes);
-    ensure(count == 1, || format!("it came back {count} times"))
+    ensure(count == 1, || format!("the server echoed the message {count} times"))
 }
 
 fn shuffled(context: &mut Context) -> Check {
@@ -277,21 +277,23 @@ fn resent(context: &mut Context) -> Check {
     session.wait(time, again)?;
     let copies: Vec<_> = session.arrivals.iter().filter(|a| a.capsule.payload == bytes).collect();
     let Some((first, rest)) = copies.split_first() else {
-        return fail("it did not come back");
+        return fail("the server did not echo the message");
     };
     if !first.capsule.is_reliable() {
-        return crate::check::skip("the server sends back unreliably");
+        return crate::check::skip("the server's echo is unreliable");
     }
-    ensure(!rest.is_empty(), || "it was not sent again".into())?;
+    ensure(!rest.is_empty(), || "the server did not retransmit the echo".into())?;
     let same = rest.iter().all(|copy| copy.capsule.number == first.capsule.number);
-    ensure(same, || "the resend has another reliable message number".into())
+    ensure(same, || "the retransmission has another reliable message number".into())
 }
 
 fn fits(context: &mut Context, mtu: u16) -> Check {
     let session = long_echo_with(context, 5000, mtu)?;
     let longest = session.datagrams.iter().map(|datagram| datagram.2).max().unwrap_or_default();
     let limit = usize::from(session.reply_2.mtu) - wire::UDP_OVERHEAD;
-    ensure(longest <= limit, || format!("one has {longest} bytes, the limit is {limit}"))
+    ensure(longest <= limit, || {
+        format!("the server's longest datagram has {longest} bytes, and the limit is {limit}")
+    })
 }
 
 fn fits_mtu(context: &mut Context) -> Check {
@@ -311,7 +313,7 @@ fn parts_of_echo(context: &mut Context) -> Check<Vec<Capsule>> {
             parts.entry(split.index).or_insert_with(|| arrival.capsule.clone());
         }
     }
-    ensure(parts.len() > 1, || "it came back in one part".into())?;
+    ensure(parts.len() > 1, || "the server did not split the echo".into())?;
     Ok(parts.into_values().collect())
 }
 
@@ -322,7 +324,9 @@ fn parts_share(context: &mut Context) -> Check {
         (split, part.reliability, part.channel, part.order, part.sequence)
     };
     let same = parts.iter().all(|part| of(part) == of(&parts[0]));
-    ensure(same, || "they do not".into())
+    ensure(same, || {
+        "the parts of the echo have different split fields, reliabilities, channels or indices".into()
+    })
 }
 
 fn parts_numbers(context: &mut Context) -> Check {
@@ -336,7 +340,9 @@ fn parts_numbers(context: &mut Context) -> Check {
 fn parts_reliable(context: &mut Context) -> Check {
     let parts = parts_of_echo(context)?;
     let reliable = parts.iter().all(Capsule::is_reliable);
-    ensure(reliable, || format!("they have the reliability {}", parts[0].reliability))
+    ensure(reliable, || {
+        format!("the first part has the reliability {}, and not all parts are reliable", parts[0].reliability)
+    })
 }
 
 fn ten_echoes(context: &mut Context) -> Check<Session> {
@@ -359,7 +365,7 @@ fn numbers_rise(context: &mut Context) -> Check {
     numbers.dedup();
     let first = numbers.first().copied().unwrap_or_default();
     let whole = numbers.iter().copied().eq(first..first + numbers.len() as u32);
-    ensure(whole, || format!("they are {numbers:?}"))
+    ensure(whole, || format!("the reliable message numbers are {numbers:?}"))
 }
 
 fn order_rises(context: &mut Context) -> Check {
@@ -371,7 +377,7 @@ fn order_rises(context: &mut Context) -> Check {
         orders.sort_unstable();
         orders.dedup();
         let whole = orders.iter().copied().eq(0..orders.len() as u32);
-        ensure(whole, || format!("those of channel {channel} are {orders:?}"))?;
+        ensure(whole, || format!("the ordering indices of channel {channel} are {orders:?}"))?;
     }
     Ok(())
 }
@@ -382,7 +388,7 @@ fn reserved_id(context: &mut Context) -> Check {
     session.send_reliable(bytes.clone())?;
     session.quiet()?;
     let back = session.arrivals.iter().any(|arrival| arrival.capsule.payload == bytes);
-    ensure(!back, || "it came back".into())
+    ensure(!back, || "the server echoed the message with the id 0E".into())
 }
 
 fn sequenced_old(context: &mut Context) -> Check {
@@ -392,12 +398,12 @@ fn sequenced_old(context: &mut Context) -> Check {
         session.send(&[Capsule { reliability: 1, sequence, channel: 3, ..Capsule::unreliable(bytes) }])
     };
     send(&mut session, 5, 1)?;
-    expect(&mut session, &message(1, 20), "the first")?;
+    expect(&mut session, &message(1, 20), "the first sequenced message")?;
     send(&mut session, 4, 2)?;
     send(&mut session, 6, 3)?;
-    expect(&mut session, &message(3, 20), "the newer one")?;
+    expect(&mut session, &message(3, 20), "the newer sequenced message")?;
     session.quiet()?;
-    ensure(came(&session, &message(2, 20)) == 0, || "the older one came back".into())
+    ensure(came(&session, &message(2, 20)) == 0, || "the server echoed the older sequenced message".into())
 }
 
 fn channels(context: &mut Context) -> Check {
@@ -408,7 +414,7 @@ fn channels(context: &mut Context) -> Check {
     }
     expect(&mut session, &message(4, 20), "the message on another channel")?;
     session.quiet()?;
-    ensure(came(&session, &message(3, 20)) == 0, || "the message that waits came back".into())
+    ensure(came(&session, &message(3, 20)) == 0, || "the server echoed the waiting message".into())
 }
 
 fn before_15(context: &mut Context) -> Check {
@@ -416,7 +422,7 @@ fn before_15(context: &mut Context) -> Check {
     let first = Capsule::reliable(session.next_reliable(), message(1125, 20));
     let last = Capsule::reliable(session.next_reliable(), vec![id::DISCONNECTION]);
     let number = session.send(&[first, last])?;
-    ensure(session.wait_ack(number)?, || "the datagram was not acknowledged".into())
+    ensure(session.wait_ack(number)?, || "the server did not acknowledge the datagram".into())
 }
 
 fn after_loss(context: &mut Context) -> Check {
@@ -455,7 +461,7 @@ fn acks_lost(context: &mut Context) -> Check {
     }
     for seed in 0..10 {
         let count = came(&session, &message(seed, 20));
-        ensure(count == 1, || format!("message {seed} came back {count} times"))?;
+        ensure(count == 1, || format!("the server echoed message {seed} {count} times"))?;
     }
     Ok(())
 }
@@ -465,5 +471,5 @@ fn nested(context: &mut Context) -> Check {
     let inner = wire::data(0x84, 0, &[Capsule::unreliable(wire::connected_ping(9))]);
     let bytes = [vec![0xfe], inner, vec![0xff]].concat();
     session.send_reliable(bytes.clone())?;
-    expect(&mut session, &bytes, "a message that holds a datagram")
+    expect(&mut session, &bytes, "a message that contains the bytes of a datagram")
 }

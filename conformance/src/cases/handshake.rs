@@ -65,14 +65,14 @@ fn received(context: &mut Context, acknowledges: bool) -> Check<(Session, Capsul
     session.wait(answer, |session| session.first(id::ACCEPTED).is_some())?;
     match session.first(id::ACCEPTED).map(|arrival| arrival.capsule.clone()) {
         Some(capsule) => Ok((session, capsule)),
-        None => fail("no connection request accepted (10)"),
+        None => fail("the server did not send connection request accepted (10)"),
     }
 }
 
 fn request_acked(context: &mut Context) -> Check {
     let password = context.password();
     let (mut session, number) = request(context, &password)?;
-    ensure(session.wait_ack(number)?, || "09 was not acknowledged".into())
+    ensure(session.wait_ack(number)?, || "the server did not acknowledge the connection request (09)".into())
 }
 
 fn accepted(context: &mut Context) -> Check {
@@ -82,20 +82,24 @@ fn accepted(context: &mut Context) -> Check {
 fn read(capsule: &Capsule) -> Check<wire::Accepted> {
     match wire::read_accepted(&capsule.payload) {
         Some(accepted) => Ok(accepted),
-        None => fail("10 cannot be read: addresses do not end before the last 16 bytes"),
+        None => fail(
+            "connection request accepted (10) is invalid: its address list does not end 16 bytes before its end",
+        ),
     }
 }
 
 fn accepted_time(context: &mut Context) -> Check {
     let (_, capsule) = received(context, true)?;
     let time = read(&capsule)?.request_time;
-    ensure(time == 0x0102_0304_0506, || format!("it has {time:#x}"))
+    ensure(time == 0x0102_0304_0506, || {
+        format!("the request time in connection request accepted (10) is {time:#x}")
+    })
 }
 
 fn accepted_address(context: &mut Context) -> Check {
     let (session, capsule) = received(context, true)?;
     let (said, port) = (read(&capsule)?.client, session.link.local()?.port());
-    ensure(said.port() == port, || format!("{said}, and the port of the client is {port}"))
+    ensure(said.port() == port, || format!("the client address is {said}, but the client's port is {port}"))
 }
 
 fn accepted_layout(context: &mut Context) -> Check {
@@ -107,13 +111,16 @@ fn accepted_list(context: &mut Context) -> Check {
     let due = if context.options.version > 8 { 20 } else { 10 };
     let (_, capsule) = received(context, true)?;
     let count = read(&capsule)?.addresses;
-    ensure(count == due, || format!("{count} addresses, {due} are due"))
+    ensure(count == due, || format!("connection request accepted (10) lists {count} addresses, not {due}"))
 }
 
 fn accepted_ordered(context: &mut Context) -> Check {
     let (_, capsule) = received(context, true)?;
     ensure(capsule.reliability == 3 && capsule.channel == 0, || {
-        format!("reliability {}, channel {}", capsule.reliability, capsule.channel)
+        format!(
+            "connection request accepted (10) has the reliability {} and the channel {}",
+            capsule.reliability, capsule.channel
+        )
     })
 }
 
@@ -122,25 +129,29 @@ fn accepted_resent(context: &mut Context) -> Check {
     // The first retransmission of a peer may take seconds, and the second twice as long.
     let patience = session.link.timing.lifetime;
     let resent = session.wait(patience, |session| session.with_id(id::ACCEPTED).count() > 2)?;
-    ensure(resent, || "10 was not sent twice again, although nothing was acknowledged".into())
+    ensure(resent, || {
+        "the server did not retransmit the unacknowledged connection request accepted (10) twice".into()
+    })
 }
 
 fn numbered_from_zero(context: &mut Context) -> Check {
     let (session, _) = received(context, true)?;
     let first = session.datagrams.first().map_or(0, |datagram| datagram.0);
-    ensure(first == 0, || format!("the first one is {first}"))
+    ensure(first == 0, || format!("the server's first datagram has the number {first}"))
 }
 
 fn first_order(context: &mut Context) -> Check {
     let (_, capsule) = received(context, true)?;
     if !capsule.has_order() {
-        return skip("10 has no ordering index");
+        return skip("connection request accepted (10) has no ordering index");
     }
-    ensure(capsule.order == 0, || format!("it is {}", capsule.order))
+    ensure(capsule.order == 0, || {
+        format!("the ordering index of connection request accepted (10) is {}", capsule.order)
+    })
 }
 
 fn opened(context: &mut Context) -> Check {
-    context.open()?.still_answers("13")
+    context.open()?.still_answers("new incoming connection (13)")
 }
 
 fn new_incoming_acked(context: &mut Context) -> Check {
@@ -152,7 +163,7 @@ fn with_addresses(context: &mut Context, count: usize, server: Option<SocketAddr
     let accepted = session.request(&context.password())?;
     let server = server.unwrap_or(context.target);
     session.send_13(server, count, accepted.time)?;
-    session.still_answers(&format!("a 13 with {count} addresses"))
+    session.still_answers(&format!("new incoming connection (13) with {count} addresses"))
 }
 
 fn one_address(context: &mut Context) -> Check {
@@ -176,7 +187,7 @@ fn server_pings(context: &mut Context) -> Check {
     let mut session = context.open()?;
     let lifetime = session.link.timing.lifetime;
     let pinged = session.wait(lifetime, |session| session.first(id::CONNECTED_PING).is_some())?;
-    ensure(pinged, || "no ping came".into())
+    ensure(pinged, || "the server did not send a connected ping (00)".into())
 }
 
 fn wrong_password(context: &Context) -> Vec<u8> {
@@ -189,8 +200,10 @@ fn refused(context: &mut Context, password: &[u8]) -> Check<Session> {
     let (mut session, _) = request(context, password)?;
     let answer = session.link.timing.answer;
     let came = session.wait(answer, |session| session.first(id::INVALID_PASSWORD).is_some())?;
-    ensure(session.first(id::ACCEPTED).is_none(), || "the connection was accepted".into())?;
-    ensure(came, || "no 18 came".into())?;
+    ensure(session.first(id::ACCEPTED).is_none(), || {
+        "the server sent connection request accepted (10)".into()
+    })?;
+    ensure(came, || "the server did not send invalid password (18)".into())?;
     Ok(session)
 }
 
@@ -203,14 +216,16 @@ fn password_no_acceptance(context: &mut Context) -> Check {
     let password = wrong_password(context);
     let (mut session, _) = request(context, &password)?;
     session.pass(context.timing.answer)?;
-    ensure(session.first(id::ACCEPTED).is_none(), || "10 came".into())
+    ensure(session.first(id::ACCEPTED).is_none(), || {
+        "the server sent connection request accepted (10)".into()
+    })
 }
 
 fn password_reliable(context: &mut Context) -> Check {
     let password = wrong_password(context);
     let session = refused(context, &password)?;
     let reliable = session.first(id::INVALID_PASSWORD).is_some_and(|arrival| arrival.capsule.is_reliable());
-    ensure(reliable, || "it is unreliable".into())
+    ensure(reliable, || "invalid password (18) is unreliable".into())
 }
 
 fn password_no_connection(context: &mut Context) -> Check {
@@ -220,11 +235,11 @@ fn password_no_connection(context: &mut Context) -> Check {
     let payload = wire::new_incoming(context.target, 10, 0, now());
     session.send(&[Capsule::ordered(number, 0, 0, payload)])?;
     session.send(&[Capsule::unreliable(wire::connected_ping(0x421))])?;
-    session.expect_no_pong(0x421, "a connection that was refused for its password")
+    session.expect_no_pong(0x421, "a connection with a wrong password")
 }
 
 fn password_right(context: &mut Context) -> Check {
-    context.open()?.still_answers("the right password")
+    context.open()?.still_answers("the handshake with the correct password")
 }
 
 fn password_prefix(context: &mut Context) -> Check {
@@ -248,13 +263,13 @@ fn stranger(context: &mut Context) -> Check {
     for number in 0..3 {
         link.send(&wire::data(0x84, number, &[Capsule::reliable(number, wire::connected_ping(1))]))?;
     }
-    link.silence("data from an address without a connection")
+    link.silence("a data datagram from an address without a connection")
 }
 
 fn ping_before_request(context: &mut Context) -> Check {
     let mut session = context.dial()?;
     session.send(&[Capsule::unreliable(wire::connected_ping(0x427))])?;
-    let judged = session.expect_no_pong(0x427, "a connection without a request");
+    let judged = session.expect_no_pong(0x427, "a connection without a connection request (09)");
     recover(context)?;
     judged
 }
@@ -264,7 +279,7 @@ fn clock(context: &mut Context) -> Check {
     for _ in 0..2 {
         let (_, capsule) = received(context, true)?;
         let time = read(&capsule)?.time;
-        ensure(time >= before, || format!("{time} after {before}"))?;
+        ensure(time >= before, || format!("the server's clock went back from {before} to {time}"))?;
         before = time;
     }
     Ok(())
@@ -273,8 +288,8 @@ fn clock(context: &mut Context) -> Check {
 fn two_connections(context: &mut Context) -> Check {
     let mut one = context.open()?;
     let mut two = context.open()?;
-    one.still_answers("a second connection opened")?;
-    two.still_answers("it opened beside another one")
+    one.still_answers("a second connection was opened")?;
+    two.still_answers("the handshake of a second connection")
 }
 
 fn small_mtu(context: &mut Context) -> Check {
@@ -283,7 +298,7 @@ fn small_mtu(context: &mut Context) -> Check {
     session.quiet()?;
     let longest = session.datagrams.iter().map(|datagram| datagram.2).max().unwrap_or_default();
     if longest == 0 {
-        return Err(Stop::Failed("no datagram came".into()));
+        return Err(Stop::Failed("the server sent no datagram".into()));
     }
-    ensure(longest <= 548, || format!("one has {longest} bytes"))
+    ensure(longest <= 548, || format!("the server's longest datagram has {longest} bytes"))
 }

@@ -67,7 +67,7 @@ fn garbage_offline(context: &mut Context) -> Check {
     for _ in 0..300 {
         link.send(&random.bytes())?;
     }
-    link.silence("random bytes")?;
+    link.silence("a datagram of random bytes")?;
     link.still_answers("300 datagrams of random bytes")
 }
 
@@ -83,7 +83,7 @@ fn garbage_connected(context: &mut Context) -> Check {
     // Random bytes may close this connection, but must not stop the server.
     let mut link = context.link()?;
     link.still_answers("random bytes in a connection")?;
-    context.open()?.still_answers("random bytes in another connection")
+    context.open()?.still_answers("random bytes in an earlier connection")
 }
 
 fn data_truncated(context: &mut Context) -> Check {
@@ -138,7 +138,9 @@ fn amplifies_1(context: &mut Context) -> Check {
     let mut link = context.link()?;
     for len in [548, 1172, 1464] {
         let (bytes, _) = reply_1(&mut link, context.options.version, len)?;
-        ensure(bytes.len() <= len, || format!("{} bytes for {len}", bytes.len()))?;
+        ensure(bytes.len() <= len, || {
+            format!("reply 1 (06) has {} bytes, and request 1 (05) has {len}", bytes.len())
+        })?;
     }
     Ok(())
 }
@@ -148,7 +150,7 @@ fn at_most_thrice(link: &mut Link, time: Duration) -> Check {
     let deadline = Instant::now() + time;
     while link.receive(deadline)?.is_some() {}
     let (sent, received) = (link.sent, link.received);
-    ensure(received <= 3 * sent, || format!("{received} bytes came for {sent}"))
+    ensure(received <= 3 * sent, || format!("the server sent {received} bytes for {sent} bytes"))
 }
 
 fn amplifies_2(context: &mut Context) -> Check {
@@ -171,7 +173,7 @@ fn amplifies_9(context: &mut Context) -> Check {
     let paid: usize =
         session.arrivals.iter().filter(|arrival| arrival.capsule.payload[0] != 0).map(size).sum();
     let sent = session.link.sent;
-    ensure(paid <= 3 * sent, || format!("{paid} bytes came for {sent}"))
+    ensure(paid <= 3 * sent, || format!("the server sent {paid} bytes for {sent} bytes"))
 }
 
 fn size(arrival: &session::Arrival) -> usize {
@@ -183,7 +185,9 @@ fn amplifies_19(context: &mut Context) -> Check {
     let request = wire::request_1(0xfe, 46);
     link.send(&request)?;
     let longest = link.during_quiet()?.iter().map(Vec::len).max().unwrap_or_default();
-    ensure(longest <= request.len(), || format!("{longest} bytes for {}", request.len()))
+    ensure(longest <= request.len(), || {
+        format!("the answer has {longest} bytes, and request 1 (05) has {}", request.len())
+    })
 }
 
 fn other_source(context: &mut Context) -> Check {
@@ -192,7 +196,7 @@ fn other_source(context: &mut Context) -> Check {
     let capsule = Capsule::unreliable(wire::connected_ping(1012));
     other.send(&wire::data(0x84, session.number, &[capsule]))?;
     session.expect_no_pong(1012, "a datagram from another port")?;
-    other.silence("a datagram of another's connection")?;
+    other.silence("a datagram for a connection from another port")?;
     session.still_answers("a datagram from another port")
 }
 
@@ -202,7 +206,7 @@ fn other_source_15(context: &mut Context) -> Check {
     let capsule = Capsule::reliable(session.reliable, vec![id::DISCONNECTION]);
     other.send(&wire::data(0x84, session.number, &[capsule]))?;
     session.quiet()?;
-    session.still_answers("a 15 from another port")
+    session.still_answers("a disconnection notification (15) from another port")
 }
 
 fn refusals(context: &mut Context) -> Check {
@@ -228,18 +232,18 @@ fn accepted(context: &mut Context) -> Check {
     ten.extend([0, 0]);
     (0..10).for_each(|_| wire::put_address(&mut ten, wire::unassigned()));
     ten.extend([0; 16]);
-    harmless(context, |_| ten.clone(), "a message 10")
+    harmless(context, |_| ten.clone(), "connection request accepted (10) from the client")
 }
 
 fn request_again(context: &mut Context) -> Check {
     let password = context.password();
     let request = |session: &Session| wire::connection_request(session.guid, now(), &password);
-    harmless(context, request, "a second 09")
+    harmless(context, request, "a connection request (09) in the open connection")
 }
 
 fn new_incoming_again(context: &mut Context) -> Check {
     let target = context.target;
-    harmless(context, |_| wire::new_incoming(target, 10, 0, 0), "a second 13")
+    harmless(context, |_| wire::new_incoming(target, 10, 0, 0), "a second new incoming connection (13)")
 }
 
 fn offline_ids(context: &mut Context) -> Check {
@@ -248,7 +252,7 @@ fn offline_ids(context: &mut Context) -> Check {
         session.send_reliable([&[id][..], &wire::MAGIC, &[0; 20]].concat())?;
     }
     session.quiet()?;
-    session.still_answers("ids of offline messages in a connection")
+    session.still_answers("messages with ids of offline messages in the connection")
 }
 
 fn wide(context: &mut Context, flags: u8) -> Check {
@@ -257,7 +261,7 @@ fn wide(context: &mut Context, flags: u8) -> Check {
     for _ in 0..3 {
         session.link.send(&wire::records(flags, &[record; 200]))?;
     }
-    session.still_answers("600 records of all numbers")
+    session.still_answers("600 records of the numbers 0 to FFFFFE")
 }
 
 fn ack_all(context: &mut Context) -> Check {
@@ -277,7 +281,7 @@ fn flood(context: &mut Context) -> Check {
         // The receive buffer of the server holds only some of them.
         link.receive(Instant::now() + context.timing.quiet / 4)?;
     }
-    context.open()?.still_answers("300 requests 1")
+    context.open()?.still_answers("300 requests 1 (05)")
 }
 
 fn short_control(context: &mut Context) -> Check {
@@ -294,8 +298,8 @@ fn short_control(context: &mut Context) -> Check {
         }
     }
     session.quiet()?;
-    session.link.still_answers("control messages that are cut off")?;
-    context.open()?.still_answers("control messages that are cut off in another connection")
+    session.link.still_answers("truncated control messages")?;
+    context.open()?.still_answers("truncated control messages in an earlier connection")
 }
 
 fn request_truncated(context: &mut Context) -> Check {
@@ -304,12 +308,14 @@ fn request_truncated(context: &mut Context) -> Check {
     session.send_reliable(request[..12].to_vec())?;
     session.quiet()?;
     session::recover(context)?;
-    ensure(session.first(id::ACCEPTED).is_none(), || "it was accepted".into())
+    ensure(session.first(id::ACCEPTED).is_none(), || {
+        "the server accepted a truncated connection request (09)".into()
+    })
 }
 
 fn unfinished(context: &mut Context) -> Check {
     for _ in 0..8 {
         context.dial()?;
     }
-    context.open()?.still_answers("eight handshakes that were not finished")
+    context.open()?.still_answers("eight unfinished handshakes")
 }

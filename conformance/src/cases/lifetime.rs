@@ -45,7 +45,7 @@ fn wait_pings(context: &mut Context, count: usize) -> Check<Session> {
     let mut session = context.open_and_settle()?;
     session.arrivals.clear();
     let came = session.wait(context.timing.lifetime * count as u32, |session| pings(session) >= count)?;
-    ensure(came, || format!("{} pings came", pings(&session)))?;
+    ensure(came, || format!("the peer sent only {} connected pings (00)", pings(&session)))?;
     Ok(session)
 }
 
@@ -60,13 +60,13 @@ fn pinged_again(context: &mut Context) -> Check {
 fn ping_layout(context: &mut Context) -> Check {
     let session = wait_pings(context, 1)?;
     let len = session.first(id::CONNECTED_PING).map_or(0, |ping| ping.capsule.payload.len());
-    ensure(len == 9, || format!("it has {len}"))
+    ensure(len == 9, || format!("the connected ping (00) has {len} bytes"))
 }
 
 fn idle_kept(context: &mut Context) -> Check {
     let mut session = context.open()?;
     session.pass(context.timing.lifetime)?;
-    session.still_answers("a long time with nothing but acknowledgements and pongs")
+    session.still_answers("a timeout in which the suite sent only acknowledgements and pongs")
 }
 
 /// Repeats requests 1 and 2 until the server sends reply 2. Fails after twice the timeout of the peer.
@@ -84,7 +84,7 @@ fn granted_in_time(context: &Context, mut link: crate::link::Link, guid: u64) ->
         let pause = Instant::now() + context.timing.lifetime / 30;
         while link.receive(pause)?.is_some() {}
     }
-    fail("request 2 was refused all the time")
+    fail("the server did not answer request 2 (07) with reply 2 (08) within twice the timeout")
 }
 
 fn given_up(context: &mut Context) -> Check {
@@ -107,7 +107,7 @@ fn left_alone(context: &mut Context) -> Check {
     let before = session.datagrams.len();
     session.pass(context.timing.lifetime)?;
     let after = session.datagrams.len() - before;
-    ensure(after == 0, || format!("{after} datagrams came"))
+    ensure(after == 0, || format!("the peer sent {after} datagrams to the silent remote"))
 }
 
 fn half_open(context: &mut Context) -> Check {
@@ -123,20 +123,22 @@ fn resends(context: &mut Context) -> Check<Vec<Instant>> {
     session.send_reliable(request)?;
     session.pass(Duration::from_secs(1))?;
     let times: Vec<_> = session.with_id(id::ACCEPTED).map(|arrival| arrival.at).collect();
-    ensure(!times.is_empty(), || "no connection request accepted (10)".into())?;
+    ensure(!times.is_empty(), || "the server did not send connection request accepted (10)".into())?;
     Ok(times)
 }
 
 fn resends_bounded(context: &mut Context) -> Check {
     let count = resends(context)?.len();
-    ensure(count <= 41, || format!("10 came {count} times in a second"))
+    ensure(count <= 41, || {
+        format!("the server sent connection request accepted (10) {count} times in a second")
+    })
 }
 
 fn resends_spaced(context: &mut Context) -> Check {
     let times = resends(context)?;
     let shortest = times.windows(2).map(|pair| pair[1] - pair[0]).next();
     let spaced = shortest.is_none_or(|time| time >= Duration::from_millis(10));
-    ensure(spaced, || format!("it came after {shortest:?}"))
+    ensure(spaced, || format!("the first retransmission was sent after {shortest:?}"))
 }
 
 /// Opens a connection, and sends a disconnection notification (15) with these bytes.
@@ -148,14 +150,16 @@ fn closed(context: &mut Context, notice: &[u8]) -> Check<(Session, u32)> {
 
 fn acknowledged(context: &mut Context) -> Check {
     let (mut session, number) = closed(context, &[id::DISCONNECTION])?;
-    ensure(session.wait_ack(number)?, || "it was not".into())
+    ensure(session.wait_ack(number)?, || {
+        "the peer did not acknowledge the disconnection notification (15)".into()
+    })
 }
 
 fn no_pong_after(context: &mut Context, notice: &[u8]) -> Check {
     let (mut session, number) = closed(context, notice)?;
     session.wait(context.timing.quiet, |session| session.is_acked(number))?;
     session.send(&[Capsule::unreliable(wire::connected_ping(902))])?;
-    session.expect_no_pong(902, "a connection that was closed")
+    session.expect_no_pong(902, "a closed connection")
 }
 
 fn ends_pings(context: &mut Context) -> Check {
@@ -173,7 +177,7 @@ fn ends_sending(context: &mut Context) -> Check {
     let before = session.datagrams.len();
     session.pass(context.timing.lifetime)?;
     let after = session.datagrams.len() - before;
-    ensure(after == 0, || format!("{after} datagrams came"))
+    ensure(after == 0, || format!("the peer sent {after} datagrams in the closed connection"))
 }
 
 fn grants_soon(context: &Context, link: &mut crate::link::Link, guid: u64) -> Check {
@@ -190,7 +194,7 @@ fn grants_soon(context: &Context, link: &mut crate::link::Link, guid: u64) -> Ch
         }
         link.during_quiet()?;
     }
-    fail(format!("request 2 was answered by {last:02x}"))
+    fail(format!("the server answered request 2 (07) with {last:02x}"))
 }
 
 fn frees_address(context: &mut Context) -> Check {
@@ -208,20 +212,24 @@ fn frees_guid(context: &mut Context) -> Check {
 
 fn repeated(context: &mut Context) -> Check {
     let (mut session, number) = closed(context, &[id::DISCONNECTION])?;
-    ensure(session.wait_ack(number)?, || "the first was not acknowledged".into())?;
+    ensure(session.wait_ack(number)?, || {
+        "the server did not acknowledge the first disconnection notification (15)".into()
+    })?;
     session.pass(Duration::from_millis(30))?;
     session.acked.clear();
     let again = session.number;
     let capsule = Capsule::reliable(session.reliable - 1, vec![id::DISCONNECTION]);
     session.send_as(again, &[capsule])?;
-    ensure(session.wait_ack(again)?, || "the second was not acknowledged".into())
+    ensure(session.wait_ack(again)?, || {
+        "the server did not acknowledge the repeated disconnection notification (15)".into()
+    })
 }
 
 fn of_one(context: &mut Context) -> Check {
     let mut other = context.open_and_settle()?;
     let (mut session, number) = closed(context, &[id::DISCONNECTION])?;
     session.wait_ack(number)?;
-    other.still_answers("another connection was closed")
+    other.still_answers("another client closed its connection")
 }
 
 fn before_open(context: &mut Context) -> Check {
@@ -244,6 +252,6 @@ fn reconnects(context: &mut Context) -> Check {
     session.acked.clear();
     session.open(&context.password())?;
     let first = session.first(id::ACCEPTED).map_or((0, 0), |ten| (ten.datagram, ten.capsule.order));
-    ensure(first.1 == 0, || format!("10 has the ordering index {}", first.1))?;
-    session.still_answers("its address connected for the second time")
+    ensure(first.1 == 0, || format!("connection request accepted (10) has the ordering index {}", first.1))?;
+    session.still_answers("a second handshake from the same address")
 }

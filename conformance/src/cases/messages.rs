@@ -90,7 +90,7 @@ fn of_reliability(context: &mut Context, reliability: u8) -> Check {
     let capsule =
         Capsule { reliability, number, channel: if reliability == 2 { 0 } else { 3 }, ..capsule(ping(time)) };
     session.send(&[capsule])?;
-    session.expect_pong(time, &format!("reliability {reliability}"))
+    session.expect_pong(time, &format!("a message with reliability {reliability}"))
 }
 
 fn capsule(payload: Vec<u8>) -> Capsule {
@@ -142,7 +142,7 @@ fn low_bits(context: &mut Context) -> Check {
     let mut bytes = Vec::new();
     capsule(ping(608)).write_bits(72, 0x0f, &mut bytes);
     send_raw(&mut session, &bytes)?;
-    session.expect_pong(608, "a capsule with all low flag bits")
+    session.expect_pong(608, "a capsule with all low flag bits set")
 }
 
 fn two_capsules(context: &mut Context) -> Check {
@@ -176,7 +176,7 @@ fn zeros(context: &mut Context) -> Check {
         capsule(ping(0x6120 + len)).write(&mut bytes);
         bytes.resize(bytes.len() + len as usize, 0);
         send_raw(&mut session, &bytes)?;
-        session.expect_pong(0x6120 + len, &format!("a capsule with {len} zeros behind it"))?;
+        session.expect_pong(0x6120 + len, &format!("a capsule that is followed by {len} zeros"))?;
     }
     Ok(())
 }
@@ -190,12 +190,12 @@ fn ends_datagram(context: &mut Context, bad: &[u8], what: &str) -> Check {
     capsule(ping(0x6131)).write(&mut bytes);
     send_raw(&mut session, &bytes)?;
     session.expect_pong(0x6130, &format!("the capsule before {what}"))?;
-    session.expect_no_pong(0x6131, &format!("the capsule behind {what}"))?;
+    session.expect_no_pong(0x6131, &format!("the capsule after {what}"))?;
     session.still_answers(what)
 }
 
 fn length_zero(context: &mut Context) -> Check {
-    ends_datagram(context, &[0, 0, 0], "one of length 0")
+    ends_datagram(context, &[0, 0, 0], "a capsule of length 0")
 }
 
 fn cut_off(context: &mut Context) -> Check {
@@ -204,8 +204,8 @@ fn cut_off(context: &mut Context) -> Check {
     capsule(ping(0x6140)).write(&mut bytes);
     capsule(vec![0, 0, 0, 0, 0, 0, 0, 0x61, 0x41]).write_bits(80, 0, &mut bytes);
     send_raw(&mut session, &bytes)?;
-    session.expect_pong(0x6140, "the capsule before one that is cut off")?;
-    session.expect_no_pong(0x6141, "a capsule that is cut off")
+    session.expect_pong(0x6140, "the capsule before a truncated one")?;
+    session.expect_no_pong(0x6141, "a truncated capsule")
 }
 
 fn on_channel(session: &mut Session, channel: u8, order: u32, time: u64) -> Check {
@@ -231,14 +231,14 @@ fn channel_31(context: &mut Context) -> Check {
 fn channel_32(context: &mut Context) -> Check {
     let mut bad = Vec::new();
     Capsule { reliability: 1, channel: 32, ..capsule(ping(0x6160)) }.write(&mut bad);
-    ends_datagram(context, &bad, "one on channel 32")
+    ends_datagram(context, &bad, "a capsule on channel 32")
 }
 
 fn unordered(context: &mut Context) -> Check {
     let mut session = context.open()?;
     session.next_reliable();
     session.send_reliable(ping(617))?;
-    session.expect_pong(617, "a reliable message before which one lacks")
+    session.expect_pong(617, "a reliable message after a missing one")
 }
 
 fn twice_in_datagram(context: &mut Context) -> Check {
@@ -248,13 +248,13 @@ fn twice_in_datagram(context: &mut Context) -> Check {
     session.expect_pong(618, "the message")?;
     session.quiet()?;
     let count = session.pongs(618);
-    ensure(count == 1, || format!("it was delivered {count} times"))
+    ensure(count == 1, || format!("the peer delivered the message {count} times"))
 }
 
 fn ordered_waits(context: &mut Context) -> Check {
     let mut session = context.open()?;
     on_channel(&mut session, 5, 1, 619)?;
-    session.expect_no_pong(619, "an ordered message that comes too early")
+    session.expect_no_pong(619, "an ordered message after a missing one")
 }
 
 fn ordered_released(context: &mut Context) -> Check {
@@ -262,7 +262,7 @@ fn ordered_released(context: &mut Context) -> Check {
     on_channel(&mut session, 5, 2, 0x6202)?;
     filler_on_channel(&mut session, 5, 1)?;
     filler_on_channel(&mut session, 5, 0)?;
-    session.expect_pong(0x6202, "an ordered message whose turn it is")
+    session.expect_pong(0x6202, "a waiting ordered message after the missing ones arrived")
 }
 
 fn ordered_reversed(context: &mut Context) -> Check {
@@ -276,7 +276,7 @@ fn ordered_reversed(context: &mut Context) -> Check {
     let mut pongs: Vec<_> = session.with_id(id::CONNECTED_PONG).collect();
     pongs.sort_by_key(|pong| pong.datagram);
     let times: Vec<_> = pongs.iter().filter_map(|pong| pong.capsule.payload.get(1..9)).collect();
-    ensure(times.is_sorted(), || "they were delivered in another order".into())
+    ensure(times.is_sorted(), || "the peer did not deliver the messages in order".into())
 }
 
 fn channels(context: &mut Context) -> Check {
@@ -284,7 +284,7 @@ fn channels(context: &mut Context) -> Check {
     on_channel(&mut session, 7, 1, 0x6220)?;
     on_channel(&mut session, 8, 0, 0x6221)?;
     session.expect_pong(0x6221, "a message on another channel")?;
-    session.expect_no_pong(0x6220, "the message that waits")
+    session.expect_no_pong(0x6220, "a waiting ordered message")
 }
 
 fn every_channel(context: &mut Context) -> Check {
@@ -302,7 +302,7 @@ fn ordered_old(context: &mut Context) -> Check {
     on_channel(&mut session, 9, 0, 0x6240)?;
     session.expect_pong(0x6240, "the first ordered message")?;
     on_channel(&mut session, 9, 0, 0x6241)?;
-    session.expect_no_pong(0x6241, "an ordered message with an index that was delivered")
+    session.expect_no_pong(0x6241, "an ordered message with a delivered ordering index")
 }
 
 fn sequenced(session: &mut Session, reliability: u8, sequence: u32, order: u32, time: u64) -> Check {
@@ -316,9 +316,9 @@ fn old_dropped(context: &mut Context, reliability: u8) -> Check {
     sequenced(&mut session, reliability, 5, 0, 0x6250)?;
     session.expect_pong(0x6250, "a sequenced message")?;
     sequenced(&mut session, reliability, 3, 0, 0x6251)?;
-    session.expect_no_pong(0x6251, "a sequenced message that is older")?;
+    session.expect_no_pong(0x6251, "an older sequenced message")?;
     sequenced(&mut session, reliability, 6, 0, 0x6252)?;
-    session.expect_pong(0x6252, "a sequenced message that is newer")
+    session.expect_pong(0x6252, "a newer sequenced message")
 }
 
 fn sequenced_old(context: &mut Context) -> Check {
@@ -332,17 +332,17 @@ fn reliable_sequenced_old(context: &mut Context) -> Check {
 fn sequenced_gap(context: &mut Context) -> Check {
     let mut session = context.open()?;
     sequenced(&mut session, 1, 4, 0, 627)?;
-    session.expect_pong(627, "a sequenced message before which four lack")
+    session.expect_pong(627, "a sequenced message after four missing ones")
 }
 
 fn sequencing_wraps(context: &mut Context) -> Check {
     let mut session = context.open()?;
     for (time, sequence) in (0x6280..).zip([0, 0x7f_fff0, 0xff_ffe0, 0xff_ffff, 0, 1]) {
         sequenced(&mut session, 1, sequence, 0, time)?;
-        session.expect_pong(time, &format!("sequencing index {sequence:#x}"))?;
+        session.expect_pong(time, &format!("a message with the sequencing index {sequence:#x}"))?;
     }
     sequenced(&mut session, 1, 0xff_fffe, 0, 0x628f)?;
-    session.expect_no_pong(0x628f, "sequencing index 0xfffffe after 1")
+    session.expect_no_pong(0x628f, "a message with the sequencing index 0xfffffe after index 1")
 }
 
 fn sequencing_restarts(context: &mut Context) -> Check {
@@ -350,17 +350,17 @@ fn sequencing_restarts(context: &mut Context) -> Check {
     sequenced(&mut session, 1, 7, 0, 0x6290)?;
     session.expect_pong(0x6290, "a sequenced message")?;
     on_channel(&mut session, 10, 0, 0x6291)?;
-    session.expect_pong(0x6291, "the ordered message behind it")?;
+    session.expect_pong(0x6291, "the ordered message after a sequenced one")?;
     sequenced(&mut session, 1, 0, 1, 0x6292)?;
-    session.expect_pong(0x6292, "the first sequenced message behind that")
+    session.expect_pong(0x6292, "the first sequenced message after an ordered one")
 }
 
 fn sequenced_later(context: &mut Context) -> Check {
     let mut session = context.open()?;
     sequenced(&mut session, 4, 0, 1, 0x6300)?;
-    session.expect_no_pong(0x6300, "a sequenced message behind an ordered one that lacks")?;
+    session.expect_no_pong(0x6300, "a sequenced message after a missing ordered one")?;
     filler_on_channel(&mut session, 10, 0)?;
-    session.expect_pong(0x6300, "the sequenced message that waited")
+    session.expect_pong(0x6300, "the waiting sequenced message")
 }
 
 fn short_ping(context: &mut Context) -> Check {
@@ -368,13 +368,13 @@ fn short_ping(context: &mut Context) -> Check {
     session.send(&[capsule(ping(0x6310)[..8].to_vec())])?;
     session.quiet()?;
     let came = session.first(id::CONNECTED_PONG).is_some();
-    ensure(!came, || "it was answered".into())
+    ensure(!came, || "the peer answered a connected ping (00) of 8 bytes".into())
 }
 
 fn long_ping(context: &mut Context) -> Check {
     let mut session = context.open()?;
     session.send(&[capsule([ping(632), vec![0]].concat())])?;
-    session.expect_no_pong(632, "a ping of 10 bytes")
+    session.expect_no_pong(632, "a message of 10 bytes")
 }
 
 fn one_pong(context: &mut Context, time: u64) -> Check<(Session, Capsule)> {
@@ -387,12 +387,14 @@ fn one_pong(context: &mut Context, time: u64) -> Check<(Session, Capsule)> {
 
 fn pong_layout(context: &mut Context) -> Check {
     let (_, pong) = one_pong(context, 633)?;
-    ensure(pong.payload.len() == 17, || format!("{} bytes", pong.payload.len()))
+    ensure(pong.payload.len() == 17, || format!("the connected pong (03) has {} bytes", pong.payload.len()))
 }
 
 fn pong_unreliable(context: &mut Context) -> Check {
     let (_, pong) = one_pong(context, 634)?;
-    ensure(pong.reliability == 0, || format!("reliability {}", pong.reliability))
+    ensure(pong.reliability == 0, || {
+        format!("the connected pong (03) has the reliability {}", pong.reliability)
+    })
 }
 
 fn pong_clock(context: &mut Context) -> Check {
@@ -409,14 +411,16 @@ fn pong_clock(context: &mut Context) -> Check {
     let two = time_of(&mut session, 0x6351)?;
     let (least, most) = (context.timing.quiet.as_millis() / 2, context.timing.answer.as_millis() * 4);
     let passed = u128::from(two.wrapping_sub(one));
-    ensure((least..=most).contains(&passed), || format!("{one}, and a moment later {two}"))
+    ensure((least..=most).contains(&passed), || {
+        format!("the peer's clock went from {one} to {two}, which is not the elapsed time in milliseconds")
+    })
 }
 
 fn pong_once(context: &mut Context) -> Check {
     let (mut session, _) = one_pong(context, 636)?;
     session.quiet()?;
     let count = session.pongs(636);
-    ensure(count == 1, || format!("{count} pongs"))
+    ensure(count == 1, || format!("the peer sent {count} connected pongs (03)"))
 }
 
 fn harmless(context: &mut Context, messages: &[Vec<u8>], what: &str) -> Check {
@@ -429,17 +433,17 @@ fn harmless(context: &mut Context, messages: &[Vec<u8>], what: &str) -> Check {
 }
 
 fn id_04(context: &mut Context) -> Check {
-    harmless(context, &[vec![4], vec![4, 0, 0]], "message 04")
+    harmless(context, &[vec![4], vec![4, 0, 0]], "detect lost connections (04)")
 }
 
 fn unsolicited(context: &mut Context) -> Check {
     let pongs = [wire::connected_pong(1, 2), wire::connected_pong(u64::MAX, u64::MAX), vec![3]];
-    harmless(context, &pongs, "pongs that were not asked for")
+    harmless(context, &pongs, "unsolicited connected pongs (03)")
 }
 
 fn local_ids(context: &mut Context) -> Check {
     let messages = [0x0b, 0x0c, 0x0e, 0x0f, 0x11, 0x16].map(|id| vec![id, 0, 0, 0, 1]);
-    harmless(context, &messages, "ids that never travel")
+    harmless(context, &messages, "messages with ids that RakNet never sends")
 }
 
 fn server_numbers(context: &mut Context) -> Check {
@@ -452,7 +456,7 @@ fn server_numbers(context: &mut Context) -> Check {
     numbers.sort_unstable();
     numbers.dedup();
     let whole = numbers.iter().copied().eq(0..numbers.len() as u32);
-    ensure(whole, || format!("they are {numbers:?}"))
+    ensure(whole, || format!("the datagram numbers are {numbers:?}"))
 }
 
 fn part(session: &mut Session, count: u32, split_id: u16, index: u32, bytes: &[u8]) -> Capsule {
@@ -475,19 +479,19 @@ fn send_parts(session: &mut Session, time: u64, split_id: u16, len: usize, indic
 fn two_parts(context: &mut Context) -> Check {
     let mut session = context.open()?;
     send_parts(&mut session, 701, 0, 5, &[0, 1])?;
-    session.expect_pong(701, "two parts")
+    session.expect_pong(701, "a message in two parts")
 }
 
 fn reversed(context: &mut Context) -> Check {
     let mut session = context.open()?;
     send_parts(&mut session, 702, 0, 5, &[1, 0])?;
-    session.expect_pong(702, "two parts in reverse")
+    session.expect_pong(702, "a message whose second part arrives first")
 }
 
 fn nine_parts(context: &mut Context) -> Check {
     let mut session = context.open()?;
     send_parts(&mut session, 703, 0, 1, &[0, 1, 2, 3, 4, 5, 6, 7, 8])?;
-    session.expect_pong(703, "nine parts")
+    session.expect_pong(703, "a message in nine parts")
 }
 
 fn part_missing(context: &mut Context) -> Check {
@@ -512,13 +516,13 @@ fn one_datagram(context: &mut Context) -> Check {
     let message = ping(706);
     let parts = [part(&mut session, 2, 0, 0, &message[..5]), part(&mut session, 2, 0, 1, &message[5..])];
     session.send(&parts)?;
-    session.expect_pong(706, "two parts in a datagram")
+    session.expect_pong(706, "a message with two parts in one datagram")
 }
 
 fn part_twice(context: &mut Context) -> Check {
     let mut session = context.open()?;
     send_parts(&mut session, 707, 0, 5, &[0, 0, 1])?;
-    session.expect_pong(707, "a message of which a part came twice")
+    session.expect_pong(707, "a message with a duplicated part")
 }
 
 fn parts_ordered(context: &mut Context) -> Check {
@@ -529,9 +533,9 @@ fn parts_ordered(context: &mut Context) -> Check {
         let number = session.next_reliable();
         session.send(&[Capsule { split, ..Capsule::ordered(number, 1, 11, piece.to_vec()) }])?;
     }
-    session.expect_no_pong(0x7080, "a message in parts that comes too early")?;
+    session.expect_no_pong(0x7080, "a split message after a missing one")?;
     filler_on_channel(&mut session, 11, 0)?;
-    session.expect_pong(0x7080, "the message in parts")
+    session.expect_pong(0x7080, "the waiting split message")
 }
 
 fn parts_again(context: &mut Context) -> Check {
@@ -539,11 +543,11 @@ fn parts_again(context: &mut Context) -> Check {
     let message = ping(709);
     let parts = [part(&mut session, 2, 0, 0, &message[..5]), part(&mut session, 2, 0, 1, &message[5..])];
     session.send(&parts)?;
-    session.expect_pong(709, "two parts")?;
+    session.expect_pong(709, "a message in two parts")?;
     session.send(&parts)?;
     session.quiet()?;
     let count = session.pongs(709);
-    ensure(count == 1, || format!("the message was delivered {count} times"))
+    ensure(count == 1, || format!("the peer delivered the message {count} times"))
 }
 
 fn id_again(context: &mut Context) -> Check {
@@ -558,7 +562,7 @@ fn id_again(context: &mut Context) -> Check {
 fn one_part(context: &mut Context) -> Check {
     let mut session = context.open()?;
     send_parts(&mut session, 711, 0, 9, &[0])?;
-    session.expect_pong(711, "a message in one part")
+    session.expect_pong(711, "a message that is split into one part")
 }
 
 fn bad_split(context: &mut Context, count: u32, index: u32, what: &str) -> Check {
@@ -569,11 +573,11 @@ fn bad_split(context: &mut Context, count: u32, index: u32, what: &str) -> Check
 }
 
 fn index_equals_count(context: &mut Context) -> Check {
-    bad_split(context, 2, 2, "a part 2 of 2")
+    bad_split(context, 2, 2, "a part with the split index 2 and the split count 2")
 }
 
 fn count_zero(context: &mut Context) -> Check {
-    bad_split(context, 0, 0, "a part 0 of 0")
+    bad_split(context, 0, 0, "a part with the split count 0")
 }
 
 fn count_huge(context: &mut Context) -> Check {
@@ -584,8 +588,8 @@ fn count_huge(context: &mut Context) -> Check {
     }
     session.quiet()?;
     // The server may close the connection, but must not stop.
-    session.link.still_answers("split counts of 2^32 - 1")?;
-    context.open()?.still_answers("split counts of 2^32 - 1 on another one")
+    session.link.still_answers("parts with the split count 2^32 - 1")?;
+    context.open()?.still_answers("another connection sent parts with the split count 2^32 - 1")
 }
 
 fn count_contradicts(context: &mut Context) -> Check {
@@ -595,7 +599,7 @@ fn count_contradicts(context: &mut Context) -> Check {
     let second = part(&mut session, 2, 0, 1, &message[5..]);
     session.send(&[first])?;
     session.send(&[second])?;
-    session.expect_no_pong(715, "a message of three parts that got one of two")
+    session.expect_no_pong(715, "a message with the split counts 3 and 2")
 }
 
 fn too_long(context: &mut Context) -> Check {
@@ -603,7 +607,7 @@ fn too_long(context: &mut Context) -> Check {
     let mut bytes = Vec::new();
     capsule(ping(0x7160)).write_bits(0xffff, 0, &mut bytes);
     send_raw(&mut session, &bytes)?;
-    session.expect_no_pong(0x7160, "a capsule that says 8,192 bytes")?;
+    session.expect_no_pong(0x7160, "a capsule with a length field of 8,192 bytes")?;
     session.still_answers("a capsule that is longer than its datagram")
 }
 
@@ -613,12 +617,12 @@ fn unfinished(context: &mut Context) -> Check {
         let capsule = part(&mut session, 2, split_id, 0, &[0x86; 20]);
         session.send(&[capsule])?;
     }
-    session.still_answers("fifty messages that lack a part")
+    session.still_answers("fifty messages with a missing part")
 }
 
 fn parts_acked(context: &mut Context) -> Check {
     let mut session = context.open()?;
     let zero = part(&mut session, 2, 0, 0, &ping(718)[..5]);
     let number = session.send(&[zero])?;
-    ensure(session.wait_ack(number)?, || "the datagram of the first part was not acknowledged".into())
+    ensure(session.wait_ack(number)?, || "the peer did not acknowledge the datagram of the first part".into())
 }

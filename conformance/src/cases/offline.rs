@@ -16,8 +16,8 @@ const DATAGRAMS: &str = "datagrams";
 pub(super) const CASES: &[Case] = &[
     Case::new(101, "ping-answered", MUST, PINGS, "The server answers an unconnected ping (01) with an unconnected pong (1C).", answered, Fault::Mute(id::PONG)),
     Case::new(102, "pong-time", MUST, PINGS, "The unconnected pong (1C) contains the time of the unconnected ping (01).", time, Fault::Flip(id::PONG, 8)),
-    Case::new(103, "pong-time-of-all-ones", MUST, PINGS, "The unconnected pong (1C) returns the time of the ping unchanged if all bits of the time are ones.", time_of_all_ones, Fault::PongTimeSigned),
-    Case::new(104, "pong-time-zero", MUST, PINGS, "The unconnected pong (1C) returns the time of the ping unchanged if the time is zero.", time_zero, Fault::PongOwnTimeForZero),
+    Case::new(103, "pong-time-of-all-ones", MUST, PINGS, "The unconnected pong (1C) returns a ping time of all ones unchanged.", time_of_all_ones, Fault::PongTimeSigned),
+    Case::new(104, "pong-time-zero", MUST, PINGS, "The unconnected pong (1C) returns a ping time of zero unchanged.", time_zero, Fault::PongOwnTimeForZero),
     Case::new(105, "pong-magic", MUST, OFFLINE, "The unconnected pong (1C) has the magic at offset 17.", magic, Fault::Flip(id::PONG, 20)),
     Case::new(106, "pong-data-length", MUST, OFFLINE, "The data of the unconnected pong (1C) have at most 399 bytes.", data_length, Fault::LongPong),
     Case::new(107, "pong-guid-assigned", MUST, "values", "The server's GUID is not all ones, because all ones means no peer.", guid_assigned, Fault::GuidUnassigned),
@@ -43,23 +43,25 @@ pub(super) const CASES: &[Case] = &[
 fn pong(context: &mut Context, ping_id: u8, time: u64) -> Check<(Vec<u8>, Pong)> {
     let mut link = context.link()?;
     let Some(bytes) = link.ask(&wire::ping(ping_id, time, 1), &[id::PONG])? else {
-        return fail("no pong");
+        return fail("the server did not send an unconnected pong (1C)");
     };
     match wire::read_pong(&bytes) {
         Some(pong) => Ok((bytes, pong)),
-        None => fail("the pong is shorter than 33 bytes or has no magic at offset 17"),
+        None => fail("the unconnected pong (1C) is shorter than 33 bytes, or has no magic at offset 17"),
     }
 }
 
 fn answered(context: &mut Context) -> Check {
     let mut link = context.link()?;
     let came = link.ask(&wire::ping(id::PING, 1, 1), &[id::PONG])?;
-    ensure(came.is_some(), || "no pong to two pings".into())
+    ensure(came.is_some(), || "the server answered neither of two unconnected pings (01)".into())
 }
 
 fn has_time(context: &mut Context, ping_id: u8, time: u64) -> Check {
     let (_, pong) = pong(context, ping_id, time)?;
-    ensure(pong.time == time, || format!("the ping had the time {time:#x}, the pong {:#x}", pong.time))
+    ensure(pong.time == time, || {
+        format!("the ping has the time {time:#x}, and the pong (1C) has {:#x}", pong.time)
+    })
 }
 
 fn time(context: &mut Context) -> Check {
@@ -77,41 +79,47 @@ fn time_zero(context: &mut Context) -> Check {
 fn magic(context: &mut Context) -> Check {
     let mut link = context.link()?;
     let Some(bytes) = link.ask(&wire::ping(id::PING, 5, 1), &[id::PONG])? else {
-        return fail("no pong");
+        return fail("the server did not send an unconnected pong (1C)");
     };
-    ensure(bytes.get(17..33) == Some(&wire::MAGIC[..]), || "bytes 17 to 32 are not the magic".into())
+    ensure(bytes.get(17..33) == Some(&wire::MAGIC[..]), || {
+        "bytes 17 to 32 of the pong (1C) are not the magic".into()
+    })
 }
 
 fn data_length(context: &mut Context) -> Check {
     let (_, pong) = pong(context, id::PING, 6)?;
-    ensure(pong.data.len() < 400, || format!("{} bytes of data", pong.data.len()))
+    ensure(pong.data.len() < 400, || format!("the pong (1C) has {} bytes of data", pong.data.len()))
 }
 
 fn guid_assigned(context: &mut Context) -> Check {
     let (_, pong) = pong(context, id::PING, 7)?;
-    ensure(pong.guid != u64::MAX, || "the GUID is all ones".into())
+    ensure(pong.guid != u64::MAX, || "the server's GUID is all ones".into())
 }
 
 fn guid_constant(context: &mut Context) -> Check {
     let (_, first) = pong(context, id::PING, 8)?;
     let (_, second) = pong(context, id::PING, 9)?;
-    ensure(first.guid == second.guid, || format!("{:#x} and then {:#x}", first.guid, second.guid))
+    ensure(first.guid == second.guid, || {
+        format!("the server's GUID changed from {:#x} to {:#x}", first.guid, second.guid)
+    })
 }
 
 fn guid_of_reply(context: &mut Context) -> Check {
     let (_, pong) = pong(context, id::PING, 10)?;
     let mut link = context.link()?;
     let (_, reply) = reply_1(&mut link, context.options.version, 1464)?;
-    ensure(pong.guid == reply.guid, || format!("pong {:#x}, reply 1 {:#x}", pong.guid, reply.guid))
+    ensure(pong.guid == reply.guid, || {
+        format!("the GUID is {:#x} in the pong (1C) and {:#x} in reply 1 (06)", pong.guid, reply.guid)
+    })
 }
 
 fn one_pong(context: &mut Context) -> Check {
     let mut link = context.link()?;
     link.send(&wire::ping(id::PING, 11, 1))?;
     if link.offline(&[id::PONG])?.is_none() {
-        return fail("no pong");
+        return fail("the server did not send an unconnected pong (1C)");
     }
-    link.silence("a ping that had its pong")
+    link.silence("one unconnected ping (01) a second time")
 }
 
 fn open_answered(context: &mut Context) -> Check {
@@ -135,7 +143,7 @@ fn unanswered(context: &mut Context, datagrams: &[Vec<u8>], what: &str) -> Check
 fn ping_without_guid(context: &mut Context) -> Check {
     let mut ping = wire::ping(id::PING, 13, 1);
     ping.truncate(25);
-    unanswered(context, &[ping], "a ping without a GUID")
+    unanswered(context, &[ping], "an unconnected ping (01) without a GUID")
 }
 
 fn wrong_magic(context: &mut Context) -> Check {
@@ -145,20 +153,20 @@ fn wrong_magic(context: &mut Context) -> Check {
         ping
     };
     let pings: Vec<_> = (9..25).map(damaged).collect();
-    unanswered(context, &pings, "a ping with another magic")
+    unanswered(context, &pings, "an unconnected ping (01) with a wrong magic")
 }
 
 fn magic_moved(context: &mut Context) -> Check {
     let mut ping = wire::ping(id::PING, 15, 1);
     ping.remove(1);
     ping.push(0);
-    unanswered(context, &[ping], "a ping with the magic at offset 8")
+    unanswered(context, &[ping], "an unconnected ping (01) with the magic at offset 8")
 }
 
 fn ping_truncated(context: &mut Context) -> Check {
     let whole = wire::ping(id::PING, 16, 1);
     let cut: Vec<_> = (1..25).map(|len| whole[..len].to_vec()).collect();
-    unanswered(context, &cut, "a truncated ping")
+    unanswered(context, &cut, "a truncated unconnected ping (01)")
 }
 
 fn tiny(context: &mut Context) -> Check {
@@ -169,7 +177,7 @@ fn tiny(context: &mut Context) -> Check {
 fn ping_of_connected(context: &mut Context) -> Check {
     let mut session = context.open_and_settle()?;
     let answer = session.link.ask(&wire::ping(id::PING, 17, 1), &[id::PONG])?;
-    ensure(answer.is_some(), || "no pong".into())
+    ensure(answer.is_some(), || "the server did not send an unconnected pong (1C)".into())
 }
 
 /// Returns the text of a Minecraft Bedrock advertisement, and the two bytes before it.
@@ -180,14 +188,14 @@ fn advertisement(context: &mut Context) -> Check<(Vec<u8>, String)> {
         Some(at @ (0 | 2)) => {
             Ok((pong.data[..at].to_vec(), String::from_utf8_lossy(&pong.data[at..]).into_owned()))
         }
-        _ => skip("the pong has no advertisement of Bedrock"),
+        _ => skip("the unconnected pong (1C) contains no Bedrock advertisement"),
     }
 }
 
 fn length_prefix(context: &mut Context) -> Check {
     let (prefix, text) = advertisement(context)?;
     ensure(prefix == (text.len() as u16).to_be_bytes(), || {
-        format!("the text has {} bytes, before it stand {prefix:02x?}", text.len())
+        format!("the advertisement has {} bytes, and the bytes before it are {prefix:02x?}", text.len())
     })
 }
 
@@ -195,10 +203,10 @@ fn fields(context: &mut Context) -> Check {
     let (_, text) = advertisement(context)?;
     let escaped = text.replace("\\;", "\u{1}");
     let fields: Vec<_> = escaped.split(';').collect();
-    ensure(fields.len() >= 6, || format!("{} fields in {text:?}", fields.len()))?;
+    ensure(fields.len() >= 6, || format!("the advertisement {text:?} has {} fields", fields.len()))?;
     for (at, name) in [(2, "game protocol"), (4, "players"), (5, "max players")] {
         ensure(fields[at].is_empty() || fields[at].parse::<i64>().is_ok(), || {
-            format!("{name} is {:?}, which is not a number", fields[at])
+            format!("the field for the {name} is {:?}, which is not a number", fields[at])
         })?;
     }
     Ok(())
@@ -207,7 +215,7 @@ fn fields(context: &mut Context) -> Check {
 fn unknown_ids(context: &mut Context) -> Check {
     let build = |id: u8| [&[id][..], &wire::MAGIC, &[0; 30]].concat();
     let datagrams: Vec<_> = (0x1e..0x80).map(build).collect();
-    unanswered(context, &datagrams, "a datagram with an unknown id and the magic")
+    unanswered(context, &datagrams, "a datagram with the magic and an unused id")
 }
 
 fn replies(context: &mut Context) -> Check {
@@ -216,7 +224,7 @@ fn replies(context: &mut Context) -> Check {
     wire::put_address(&mut two, context.target);
     two.extend([5, 0xd4, 0]);
     let old = [&[id::INCOMPATIBLE, 6][..], &wire::MAGIC, &[0, 0, 0, 0, 0, 0, 0, 1]].concat();
-    unanswered(context, &[one, two, old, wire::pong(19, 1, b"x")], "a message of a server")
+    unanswered(context, &[one, two, old, wire::pong(19, 1, b"x")], "a message that only servers send")
 }
 
 fn refusals(context: &mut Context) -> Check {

@@ -92,12 +92,17 @@ fn reply_length(context: &mut Context) -> Check {
         (_, true) => 96,
     };
     let padded = bytes.len() >= least && bytes[least..].iter().all(|&byte| byte == 0);
-    ensure(padded, || format!("{} bytes where {least} are due, and no zeros behind them", bytes.len()))
+    ensure(padded, || {
+        format!(
+            "reply 1 (06) has {} bytes instead of {least}, or bytes other than zeros after them",
+            bytes.len()
+        )
+    })
 }
 
 fn has_mtu(context: &mut Context, len: usize, mtu: u16) -> Check {
     let (_, _, reply) = first(context, len)?;
-    ensure(reply.mtu == mtu, || format!("the MTU is {}, {mtu} is due", reply.mtu))
+    ensure(reply.mtu == mtu, || format!("the MTU in reply 1 (06) is {}, not {mtu}", reply.mtu))
 }
 
 fn mtu_1492(context: &mut Context) -> Check {
@@ -120,9 +125,11 @@ fn mtu_limit(context: &mut Context) -> Check {
     let mut link = context.link()?;
     let request = wire::request_1(context.options.version, 2000);
     match link.ask(&request, &[id::REPLY_1])?.map(|bytes| wire::read_reply_1(&bytes)) {
-        Some(Some(reply)) => ensure(reply.mtu <= 1492, || format!("the MTU is {}", reply.mtu)),
-        Some(None) => fail("reply 1 cannot be read"),
-        None => skip("a request 1 of 2,000 bytes is not answered"),
+        Some(Some(reply)) => {
+            ensure(reply.mtu <= 1492, || format!("the MTU in reply 1 (06) is {}", reply.mtu))
+        }
+        Some(None) => fail("the suite cannot parse reply 1 (06)"),
+        None => skip("the server does not answer a request 1 (05) of 2,000 bytes"),
     }
 }
 
@@ -131,7 +138,7 @@ fn mtu_least(context: &mut Context) -> Check {
     let request = wire::request_1(context.options.version, 100);
     let reply = link.ask(&request, &[id::REPLY_1])?.and_then(|bytes| wire::read_reply_1(&bytes));
     ensure(reply.is_none_or(|reply| reply.mtu >= 576), || {
-        format!("the MTU is {}", reply.map_or(0, |reply| reply.mtu))
+        format!("the MTU in reply 1 (06) is {}", reply.map_or(0, |reply| reply.mtu))
     })
 }
 
@@ -139,7 +146,9 @@ fn repeated(context: &mut Context) -> Check {
     let mut link = context.link()?;
     for count in 1..=4 {
         link.send(&wire::request_1(context.options.version, 1464))?;
-        ensure(link.offline(&[id::REPLY_1])?.is_some(), || format!("request {count} had no reply"))?;
+        ensure(link.offline(&[id::REPLY_1])?.is_some(), || {
+            format!("the server did not answer request 1 (05) number {count}")
+        })?;
     }
     Ok(())
 }
@@ -148,22 +157,24 @@ fn stateless(context: &mut Context) -> Check {
     let mut link = context.link()?;
     for mtu in [1200, 576, 1100] {
         let (_, reply) = reply_1(&mut link, context.options.version, usize::from(mtu) - 28)?;
-        ensure(reply.mtu == mtu, || format!("the MTU is {}, {mtu} is due", reply.mtu))?;
+        ensure(reply.mtu == mtu, || format!("the MTU in reply 1 (06) is {}, not {mtu}", reply.mtu))?;
     }
     Ok(())
 }
 
 fn security_byte(context: &mut Context) -> Check {
     let (_, _, reply) = first(context, 1464)?;
-    ensure(reply.security <= 1, || format!("it is {:02x}", reply.security))
+    ensure(reply.security <= 1, || format!("the security byte in reply 1 (06) is {:02x}", reply.security))
 }
 
 fn refused(context: &mut Context, version: u8) -> Check<(Link, Vec<u8>)> {
     let mut link = context.link()?;
     match link.ask(&wire::request_1(version, 1464), &[id::INCOMPATIBLE, id::REPLY_1])? {
         Some(bytes) if bytes[0] == id::INCOMPATIBLE => Ok((link, bytes)),
-        Some(_) => fail(format!("version {version} is accepted")),
-        None => fail(format!("version {version} is not answered")),
+        Some(_) => fail(format!("the server accepted the protocol version {version}")),
+        None => {
+            fail(format!("the server did not answer a request 1 (05) with the protocol version {version}"))
+        }
     }
 }
 
@@ -173,14 +184,18 @@ fn version_refused(context: &mut Context) -> Check {
 
 fn refused_length(context: &mut Context) -> Check {
     let (_, bytes) = refused(context, 0xfe)?;
-    ensure(bytes.len() == 26, || format!("{} bytes", bytes.len()))?;
-    ensure(bytes[2..18] == wire::MAGIC, || "bytes 2 to 17 are not the magic".into())
+    ensure(bytes.len() == 26, || format!("incompatible protocol version (19) has {} bytes", bytes.len()))?;
+    ensure(bytes[2..18] == wire::MAGIC, || {
+        "bytes 2 to 17 of incompatible protocol version (19) are not the magic".into()
+    })
 }
 
 fn refused_guid(context: &mut Context) -> Check {
     let (_, bytes) = refused(context, 0xfe)?;
     let (_, _, reply) = first(context, 1464)?;
-    ensure(bytes.get(18..26) == Some(&reply.guid.to_be_bytes()[..]), || "another GUID than reply 1".into())
+    ensure(bytes.get(18..26) == Some(&reply.guid.to_be_bytes()[..]), || {
+        "the GUID differs from the GUID in reply 1 (06)".into()
+    })
 }
 
 fn version_zero(context: &mut Context) -> Check {
@@ -189,19 +204,21 @@ fn version_zero(context: &mut Context) -> Check {
 
 fn version_named(context: &mut Context) -> Check {
     let (_, bytes) = refused(context, 0xfe)?;
-    ensure(bytes.get(1) != Some(&0xfe), || "the version that it names is the refused one".into())
+    ensure(bytes.get(1) != Some(&0xfe), || {
+        "incompatible protocol version (19) contains the refused version FE".into()
+    })
 }
 
 fn named_works(context: &mut Context) -> Check {
     let (mut link, bytes) = refused(context, 0xfe)?;
     let named = bytes.get(1).copied().unwrap_or_default();
     let reply = link.ask(&wire::request_1(named, 1464), &[id::REPLY_1])?;
-    ensure(reply.is_some(), || format!("version {named}, which it named, has no reply 1"))
+    ensure(reply.is_some(), || format!("the server did not accept the version {named}, which it named"))
 }
 
 fn refused_alone(context: &mut Context) -> Check {
     let (mut link, _) = refused(context, 0xfe)?;
-    link.silence("a version that was refused")
+    link.silence("a request 1 (05) with an unsupported version a second time")
 }
 
 fn wrong_magic(context: &mut Context) -> Check {
@@ -211,8 +228,8 @@ fn wrong_magic(context: &mut Context) -> Check {
         request[at] ^= 1;
         link.send(&request)?;
     }
-    link.silence("a request 1 with another magic")?;
-    link.still_answers("requests 1 with another magic")
+    link.silence("a request 1 (05) with a wrong magic")?;
+    link.still_answers("requests 1 (05) with a wrong magic")
 }
 
 fn truncated_1(context: &mut Context) -> Check {
@@ -221,17 +238,17 @@ fn truncated_1(context: &mut Context) -> Check {
     for len in 1..18 {
         link.send(&request[..len])?;
     }
-    link.silence("a request 1 without a version")?;
-    link.still_answers("truncated requests 1")
+    link.silence("a request 1 (05) without a protocol version")?;
+    link.still_answers("truncated requests 1 (05)")
 }
 
 fn reply_once(context: &mut Context) -> Check {
     let mut link = context.link()?;
     link.send(&wire::request_1(context.options.version, 1464))?;
     if link.offline(&[id::REPLY_1])?.is_none() {
-        return fail("no reply 1");
+        return fail("the server did not send reply 1 (06)");
     }
-    link.silence("a request 1 that had its reply")
+    link.silence("one request 1 (05) a second time")
 }
 
 /// Sends a request 2 with this MTU after a request 1 with the largest MTU.
@@ -247,7 +264,10 @@ fn second_read(context: &mut Context, mtu: u16) -> Check<(Link, Vec<u8>, Reply2)
     let (link, bytes) = second(context, mtu)?;
     match wire::read_reply_2(&bytes) {
         Some(reply) => Ok((link, bytes, reply)),
-        None => fail(format!("request 2 was answered by {:02x}, which is no reply 2", bytes[0])),
+        None => fail(format!(
+            "the server answered request 2 (07) with {:02x}, or with an invalid reply 2 (08)",
+            bytes[0]
+        )),
     }
 }
 
@@ -258,28 +278,37 @@ fn two(context: &mut Context) -> Check {
 fn two_length(context: &mut Context) -> Check {
     let (link, bytes, _) = second_read(context, 1492)?;
     let due = 28 + wire::address_len(link.target);
-    ensure(bytes.len() == due, || format!("{} bytes, {due} are due", bytes.len()))
+    ensure(bytes.len() == due, || format!("reply 2 (08) has {} bytes, not {due}", bytes.len()))
 }
 
 fn two_guid(context: &mut Context) -> Check {
     let session = context.dial()?;
     let (one, two) = (session.reply_1.guid, session.reply_2.guid);
-    ensure(one == two, || format!("{one:#x} in reply 1, {two:#x} in reply 2"))
+    ensure(one == two, || format!("the GUID is {one:#x} in reply 1 (06) and {two:#x} in reply 2 (08)"))
 }
 
 fn two_address(context: &mut Context) -> Check {
     let session = context.dial()?;
     let (port, said) = (session.link.local()?.port(), session.reply_2.client);
-    ensure(said.port() == port, || format!("{said}, and the port of the client is {port}"))?;
+    ensure(said.port() == port, || {
+        format!("the address in reply 2 (08) is {said}, but the client's port is {port}")
+    })?;
     let local = !context.target.ip().is_loopback() || said.ip() == context.target.ip();
-    ensure(local, || format!("{said}, and the client is at {}", context.target.ip()))
+    ensure(local, || {
+        format!(
+            "the address in reply 2 (08) is {said}, but the client's IP address is {}",
+            context.target.ip()
+        )
+    })
 }
 
 fn two_mtu(context: &mut Context) -> Check {
     for mtu in [1492, 1200, 576] {
         let session = context.dial_with(mtu, new_guid())?;
         let (offered, agreed) = (session.reply_1.mtu, session.reply_2.mtu);
-        ensure(agreed == offered, || format!("{offered} became {agreed}"))?;
+        ensure(agreed == offered, || {
+            format!("the MTU is {offered} in request 2 (07) and {agreed} in reply 2 (08)")
+        })?;
     }
     Ok(())
 }
@@ -290,7 +319,7 @@ fn two_limit(context: &mut Context) -> Check {
     // A server may also refuse, or not answer; then there is no MTU to check.
     let reply = link.ask(&request, &[id::REPLY_2])?.and_then(|bytes| wire::read_reply_2(&bytes));
     ensure(reply.is_none_or(|reply| reply.mtu <= 1492), || {
-        format!("the MTU is {}", reply.map_or(0, |reply| reply.mtu))
+        format!("the MTU in reply 2 (08) is {}", reply.map_or(0, |reply| reply.mtu))
     })
 }
 
@@ -299,14 +328,14 @@ fn two_least(context: &mut Context) -> Check {
     let request = session::request_2(&link, reply, 100, new_guid());
     let answer = link.ask(&request, &[id::REPLY_2])?.and_then(|bytes| wire::read_reply_2(&bytes));
     ensure(answer.is_none_or(|reply| reply.mtu >= 576), || {
-        format!("the MTU is {}", answer.map_or(0, |reply| reply.mtu))
+        format!("the MTU in reply 2 (08) is {}", answer.map_or(0, |reply| reply.mtu))
     })
 }
 
 fn two_encryption(context: &mut Context) -> Check {
     let session = context.dial()?;
     let byte = session.reply_2.encryption;
-    ensure(byte == 0, || format!("it is {byte:02x}"))
+    ensure(byte == 0, || format!("the encryption byte in reply 2 (08) is {byte:02x}"))
 }
 
 fn again(context: &mut Context) -> Check {
@@ -315,18 +344,29 @@ fn again(context: &mut Context) -> Check {
     let guid = new_guid();
     let one = answer_to_request_2(&mut link, &mut reply, mtu, guid)?;
     let two = answer_to_request_2(&mut link, &mut reply, mtu, guid)?;
-    ensure(one[0] == id::REPLY_2, || format!("the first was answered by {:02x}", one[0]))?;
-    ensure(one == two, || format!("the second was answered by {:02x}, or otherwise", two[0]))
+    ensure(one[0] == id::REPLY_2, || {
+        format!("the server answered the first request 2 (07) with {:02x}", one[0])
+    })?;
+    ensure(one == two, || {
+        format!(
+            "the server answered the second request 2 (07) with {:02x}, or with a different reply 2 (08)",
+            two[0]
+        )
+    })
 }
 
 fn refused_for_guid(context: &mut Context) -> Check<(Reply1, Vec<u8>, u64)> {
     let (mut link, _, mut reply) = first(context, 1464)?;
     let mtu = reply.mtu;
     let one = answer_to_request_2(&mut link, &mut reply, mtu, new_guid())?;
-    ensure(one[0] == id::REPLY_2, || format!("the first was answered by {:02x}", one[0]))?;
+    ensure(one[0] == id::REPLY_2, || {
+        format!("the server answered the first request 2 (07) with {:02x}", one[0])
+    })?;
     let guid = new_guid();
     let two = answer_to_request_2(&mut link, &mut reply, mtu, guid)?;
-    ensure(two[0] == id::ALREADY_CONNECTED, || format!("answered by {:02x}", two[0]))?;
+    ensure(two[0] == id::ALREADY_CONNECTED, || {
+        format!("the server answered the request 2 (07) with a new GUID with {:02x}", two[0])
+    })?;
     Ok((reply, two, guid))
 }
 
@@ -336,15 +376,19 @@ fn other_guid(context: &mut Context) -> Check {
 
 fn refusal_length(context: &mut Context) -> Check {
     let (_, bytes, _) = refused_for_guid(context)?;
-    ensure(bytes.len() == 25, || format!("{} bytes", bytes.len()))?;
-    ensure(bytes[1..17] == wire::MAGIC, || "bytes 1 to 16 are not the magic".into())
+    ensure(bytes.len() == 25, || format!("already connected (12) has {} bytes", bytes.len()))?;
+    ensure(bytes[1..17] == wire::MAGIC, || "bytes 1 to 16 of already connected (12) are not the magic".into())
 }
 
 fn refusal_guid(context: &mut Context) -> Check {
     let (reply, bytes, guid) = refused_for_guid(context)?;
     let said = bytes.get(17..25);
-    ensure(said != Some(&guid.to_be_bytes()[..]), || "12 has the GUID of the client".into())?;
-    ensure(said == Some(&reply.guid.to_be_bytes()[..]), || "12 has another GUID".into())
+    ensure(said != Some(&guid.to_be_bytes()[..]), || {
+        "already connected (12) contains the client's GUID".into()
+    })?;
+    ensure(said == Some(&reply.guid.to_be_bytes()[..]), || {
+        "already connected (12) does not contain the server's GUID".into()
+    })
 }
 
 fn known_guid(context: &mut Context) -> Check {
@@ -352,7 +396,9 @@ fn known_guid(context: &mut Context) -> Check {
     let (mut link, _, mut reply) = first(context, 1464)?;
     let mtu = reply.mtu;
     let bytes = answer_to_request_2(&mut link, &mut reply, mtu, session.guid)?;
-    ensure(bytes[0] == id::ALREADY_CONNECTED, || format!("answered by {:02x}", bytes[0]))
+    ensure(bytes[0] == id::ALREADY_CONNECTED, || {
+        format!("the server answered request 2 (07) with {:02x}", bytes[0])
+    })
 }
 
 fn connected(context: &mut Context) -> Check {
@@ -362,7 +408,9 @@ fn connected(context: &mut Context) -> Check {
     let mut reply = found.map_or(session.reply_1, |found| found.1);
     let mtu = reply.mtu;
     let bytes = answer_to_request_2(&mut session.link, &mut reply, mtu, session.guid)?;
-    ensure(bytes[0] == id::ALREADY_CONNECTED, || format!("answered by {:02x}", bytes[0]))
+    ensure(bytes[0] == id::ALREADY_CONNECTED, || {
+        format!("the server answered request 2 (07) with {:02x}", bytes[0])
+    })
 }
 
 fn wrong_magic_2(context: &mut Context) -> Check {
@@ -372,7 +420,7 @@ fn wrong_magic_2(context: &mut Context) -> Check {
         request[at] ^= 1;
         link.send(&request)?;
     }
-    link.silence("a request 2 with another magic")
+    link.silence("a request 2 (07) with a wrong magic")
 }
 
 fn truncated_2(context: &mut Context) -> Check {
@@ -382,8 +430,8 @@ fn truncated_2(context: &mut Context) -> Check {
         link.send(&request[..len])?;
     }
     let replied = link.during_quiet()?.iter().any(|bytes| bytes[..1] == [id::REPLY_2]);
-    ensure(!replied, || "a truncated request 2 brought reply 2".into())?;
-    link.still_answers("truncated requests 2")
+    ensure(!replied, || "the server answered a truncated request 2 (07) with reply 2 (08)".into())?;
+    link.still_answers("truncated requests 2 (07)")
 }
 
 fn hidden_address(context: &mut Context) -> Check {
@@ -391,7 +439,7 @@ fn hidden_address(context: &mut Context) -> Check {
     let other = "192.0.2.77:7".parse().unwrap_or(link.target);
     let mtu = reply.mtu;
     let answer = answer_to_request_2_for(&mut link, &mut reply, other, mtu, new_guid())?;
-    ensure(answer[0] == id::REPLY_2, || format!("answered by {:02x}", answer[0]))
+    ensure(answer[0] == id::REPLY_2, || format!("the server answered request 2 (07) with {:02x}", answer[0]))
 }
 
 fn alone(context: &mut Context) -> Check {
@@ -399,15 +447,17 @@ fn alone(context: &mut Context) -> Check {
     let request = wire::request_2(None, link.target, 1492, new_guid());
     let answer = link.ask(&request, &[id::REPLY_1, id::REPLY_2])?;
     if answer.is_none() && first(context, 1464)?.2.cookie.is_some() {
-        return skip("the server demands cookies");
+        return skip("the server requires cookies");
     }
-    ensure(answer.is_some(), || "no reply 2, and no reply 1 with a cookie".into())
+    ensure(answer.is_some(), || "the server sent neither reply 2 (08) nor reply 1 (06)".into())
 }
 
 fn two_clients(context: &mut Context) -> Check {
     let one = context.dial()?;
     let two = context.dial()?;
-    ensure(one.reply_2.guid == two.reply_2.guid, || "they have two GUIDs of one server".into())
+    ensure(one.reply_2.guid == two.reply_2.guid, || {
+        "the two replies 2 (08) have different GUIDs of the server".into()
+    })
 }
 
 /// Occupies all slots, and returns the answer to another request 2.
@@ -434,20 +484,22 @@ fn leave(taken: Vec<session::Session>) -> Check {
 fn full(context: &mut Context) -> Check {
     let (taken, _, _, bytes) = filled(context)?;
     leave(taken)?;
-    ensure(bytes[0] == id::NO_FREE_CONNECTIONS, || format!("answered by {:02x}", bytes[0]))
+    ensure(bytes[0] == id::NO_FREE_CONNECTIONS, || {
+        format!("the full server answered request 2 (07) with {:02x}", bytes[0])
+    })
 }
 
 fn full_length(context: &mut Context) -> Check {
     let (taken, _, reply, bytes) = filled(context)?;
     leave(taken)?;
     ensure(bytes == wire::refusal(id::NO_FREE_CONNECTIONS, reply.guid), || {
-        format!("{} bytes, or another magic or GUID", bytes.len())
+        format!("the answer of the full server has {} bytes, or a different id, magic or GUID", bytes.len())
     })
 }
 
 fn full_ping(context: &mut Context) -> Check {
     let (taken, mut link, _, _) = filled(context)?;
-    let answered = link.still_answers("the last place was taken");
+    let answered = link.still_answers("the last slot was taken");
     leave(taken)?;
     answered
 }
@@ -455,7 +507,7 @@ fn full_ping(context: &mut Context) -> Check {
 fn full_ping_open(context: &mut Context) -> Check {
     let (taken, mut link, _, _) = filled(context)?;
     link.send(&wire::ping(id::PING_OPEN, 20, 1))?;
-    let silent = link.silence("ping 02 at a full server");
+    let silent = link.silence("an unconnected ping for open connections (02) to a full server");
     leave(taken)?;
     silent
 }
@@ -465,28 +517,30 @@ fn place_free(context: &mut Context) -> Check {
     let mtu = reply.mtu;
     leave(taken)?;
     let bytes = answer_to_request_2(&mut link, &mut reply, mtu, new_guid())?;
-    ensure(bytes[0] == id::REPLY_2, || format!("request 2 was answered by {:02x}", bytes[0]))
+    ensure(bytes[0] == id::REPLY_2, || {
+        format!("the server answered request 2 (07) with {:02x}, although a slot is free", bytes[0])
+    })
 }
 
 fn cookie(context: &mut Context) -> Check<(Link, Reply1, u32)> {
     let (link, _, reply) = first(context, 1464)?;
     match reply.cookie {
         Some(cookie) if !reply.key => Ok((link, reply, cookie)),
-        Some(_) => skip("the server demands its secure mode"),
-        None => skip("the server asks for no cookie"),
+        Some(_) => skip("the server requires its secure mode"),
+        None => skip("the server does not require cookies"),
     }
 }
 
 fn no_reply_2(link: &mut Link, request: &[u8], what: &str) -> Check {
     link.send(request)?;
     let replied = link.during_quiet()?.iter().any(|bytes| bytes[..1] == [id::REPLY_2]);
-    ensure(!replied, || format!("a request 2 {what} brought reply 2"))
+    ensure(!replied, || format!("the server answered a request 2 (07) {what} with reply 2 (08)"))
 }
 
 fn cookie_missing(context: &mut Context) -> Check {
     let (mut link, reply, _) = cookie(context)?;
     let request = wire::request_2(None, link.target, reply.mtu, new_guid());
-    no_reply_2(&mut link, &request, "without the cookie")
+    no_reply_2(&mut link, &request, "without a cookie")
 }
 
 fn cookie_wrong(context: &mut Context) -> Check {
@@ -508,7 +562,7 @@ fn cookie_of_another(context: &mut Context) -> Check {
 fn cookie_accepted(link: &mut Link, reply: Reply1, cookie: u32) -> Check {
     let request = wire::request_2(Some(cookie), link.target, reply.mtu, new_guid());
     let answer = link.ask(&request, &[id::REPLY_2])?;
-    ensure(answer.is_some(), || "the right cookie brought no reply 2".into())
+    ensure(answer.is_some(), || "the server did not answer the correct cookie with reply 2 (08)".into())
 }
 
 fn cookie_right(context: &mut Context) -> Check {
@@ -519,7 +573,7 @@ fn cookie_right(context: &mut Context) -> Check {
 fn cookie_differs(context: &mut Context) -> Check {
     let (_, _, one) = cookie(context)?;
     let (_, _, two) = cookie(context)?;
-    ensure(one != two, || format!("both are {one:08x}"))
+    ensure(one != two, || format!("the cookies of two addresses are both {one:08x}"))
 }
 
 fn cookie_again(context: &mut Context) -> Check {

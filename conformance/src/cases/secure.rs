@@ -71,49 +71,53 @@ fn first(context: &mut Context, len: usize) -> Check<Vec<u8>> {
     let mut link = context.link()?;
     match link.ask(&wire::request_1(context.options.version, len), &[id::REPLY_1])? {
         Some(bytes) => Ok(bytes),
-        None => fail("no reply 1"),
+        None => fail("the server did not send reply 1 (06)"),
     }
 }
 
 fn reply_length(context: &mut Context) -> Check {
     let bytes = first(context, 1464)?;
-    ensure(bytes.len() >= REPLY_1, || format!("it has {} bytes", bytes.len()))?;
+    ensure(bytes.len() >= REPLY_1, || format!("reply 1 (06) has {} bytes", bytes.len()))?;
     let padded = bytes[REPLY_1..].iter().all(|&byte| byte == 0);
-    ensure(padded, || format!("{} bytes, and no zeros behind the MTU", bytes.len()))
+    ensure(padded, || {
+        format!("reply 1 (06) has {} bytes, and bytes other than zeros after the MTU", bytes.len())
+    })
 }
 
 fn suite(context: &mut Context) -> Check {
     let (_, reply) = context.secure_reply()?;
-    ensure(reply.key[3..8] == *SUITE, || format!("it names {:02x?}", &reply.key[3..8]))
+    ensure(reply.key[3..8] == *SUITE, || format!("the cipher suite is {:02x?}", &reply.key[3..8]))
 }
 
 fn mtu_twice(context: &mut Context) -> Check {
     let (_, reply) = context.secure_reply()?;
-    ensure(reply.key[..2] == reply.mtu.to_be_bytes(), || format!("{:02x?}", &reply.key[..2]))
+    ensure(reply.key[..2] == reply.mtu.to_be_bytes(), || {
+        format!("the key begins with {:02x?}", &reply.key[..2])
+    })
 }
 
 fn flags(context: &mut Context) -> Check {
     let (_, reply) = context.secure_reply()?;
-    ensure(reply.key[2] & !3 == 0, || format!("they are {:02x}", reply.key[2]))
+    ensure(reply.key[2] & !3 == 0, || format!("the flags of the key are {:02x}", reply.key[2]))
 }
 
 fn short_request(context: &mut Context) -> Check {
     let mut link = context.link()?;
     link.send(&wire::request_1(context.options.version, 95))?;
-    link.silence("a request 1 of 95 bytes")
+    link.silence("a request 1 (05) of 95 bytes")
 }
 
 fn no_reply_2(link: &mut Link, request: &[u8], what: &str) -> Check {
     link.send(request)?;
     let came = link.during_quiet()?;
     let taken = came.iter().any(|bytes| wire::offline_id(bytes) == Some(id::REPLY_2));
-    ensure(!taken, || format!("{what} was answered by reply 2"))
+    ensure(!taken, || format!("the server answered {what} with reply 2 (08)"))
 }
 
 fn plain(context: &mut Context) -> Check {
     let (mut link, reply) = context.secure_reply()?;
     let request = wire::request_2(Some(reply.cookie), link.target, reply.mtu, new_guid());
-    no_reply_2(&mut link, &request, "a request 2 without a challenge")
+    no_reply_2(&mut link, &request, "a request 2 (07) without a challenge")
 }
 
 fn answer(context: &mut Context) -> Check {
@@ -144,7 +148,7 @@ fn mtu_covered(context: &mut Context) -> Check {
         let at = request.len() - 9;
         request[at] ^= 4;
     };
-    changed(context, change, "another MTU than the challenge covers")
+    changed(context, change, "a request 2 (07) with a changed MTU")
 }
 
 fn guid_covered(context: &mut Context) -> Check {
@@ -154,29 +158,29 @@ fn guid_covered(context: &mut Context) -> Check {
     if let Some(last) = challenge.request.last_mut() {
         *last ^= 1;
     }
-    no_reply_2(&mut link, &challenge.request, "another GUID than the challenge covers")
+    no_reply_2(&mut link, &challenge.request, "a request 2 (07) with a changed GUID")
 }
 
 fn cookie(context: &mut Context) -> Check {
     let (mut link, mut reply) = context.secure_reply()?;
     reply.cookie ^= 0x10;
     let challenge = context.challenge(&link, &reply, context.choices());
-    no_reply_2(&mut link, &challenge.request, "another cookie")
+    no_reply_2(&mut link, &challenge.request, "a challenge with a wrong cookie")
 }
 
 fn pattern(context: &mut Context) -> Check {
     let (mut link, reply) = context.secure_reply()?;
     let challenge = context.challenge(&link, &reply, Choices { pattern: 3, ..context.choices() });
-    no_reply_2(&mut link, &challenge.request, "a challenge of the pattern 3")
+    no_reply_2(&mut link, &challenge.request, "a challenge with the pattern 3")
 }
 
 fn again(context: &mut Context) -> Check {
     let (mut link, reply) = context.secure_reply()?;
     let challenge = context.challenge(&link, &reply, context.choices());
     let one = link.ask(&challenge.request, &[id::REPLY_2])?;
-    ensure(one.is_some(), || "no reply 2 for a right challenge".into())?;
+    ensure(one.is_some(), || "the server did not answer a correct challenge with reply 2 (08)".into())?;
     let two = link.ask(&challenge.request, &[id::REPLY_2])?;
-    ensure(one == two, || "the second differs from the first".into())
+    ensure(one == two, || "the second reply 2 (08) is missing, or differs from the first".into())
 }
 
 /// Sends a challenge with the first number, and fails unless it is answered. Returns another challenge with the second
@@ -186,7 +190,7 @@ fn two_challenges(context: &mut Context, numbers: [u8; 2]) -> Check<(Link, secur
     let choices = Choices { number: numbers[0], ..context.choices() };
     let one = context.challenge(&link, &reply, choices);
     let came = link.ask(&one.request, &[id::REPLY_2])?;
-    ensure(came.is_some(), || "no reply 2 for a right challenge".into())?;
+    ensure(came.is_some(), || "the server did not answer a correct challenge with reply 2 (08)".into())?;
     let two = context.challenge(&link, &reply, Choices { number: numbers[1], ..choices });
     Ok((link, two))
 }
@@ -200,14 +204,14 @@ fn higher(context: &mut Context) -> Check {
     let (mut link, two) = two_challenges(context, [0, 1])?;
     match link.ask(&two.request, &[id::REPLY_2])? {
         Some(bytes) => finish(&two, &bytes).map(|_| ()),
-        None => fail("no reply 2 for a challenge with a higher number"),
+        None => fail("the server did not answer a challenge with a higher number with reply 2 (08)"),
     }
 }
 
 fn amplifies_1(context: &mut Context) -> Check {
     let bytes = first(context, REPLY_1)?;
-    ensure(bytes.len() <= REPLY_1, || format!("it has {} bytes", bytes.len()))?;
-    ensure(read_reply_1(&bytes).is_some(), || "it has no key".into())
+    ensure(bytes.len() <= REPLY_1, || format!("reply 1 (06) has {} bytes", bytes.len()))?;
+    ensure(read_reply_1(&bytes).is_some(), || "reply 1 (06) has no key".into())
 }
 
 fn amplifies_2(context: &mut Context) -> Check {
@@ -219,7 +223,7 @@ fn amplifies_2(context: &mut Context) -> Check {
         link.during_quiet()?;
     }
     let (sent, received) = (link.sent, link.received);
-    ensure(received <= 3 * sent, || format!("{received} bytes came for {sent}"))
+    ensure(received <= 3 * sent, || format!("the server sent {received} bytes for {sent} bytes"))
 }
 
 fn opens(context: &mut Context) -> Check {
@@ -229,7 +233,7 @@ fn opens(context: &mut Context) -> Check {
 /// Fails if connection request accepted (10) arrives within the quiet time.
 fn no_10(session: &mut Session, what: &str) -> Check {
     session.quiet()?;
-    ensure(session.first(id::ACCEPTED).is_none(), || format!("{what} was accepted"))
+    ensure(session.first(id::ACCEPTED).is_none(), || format!("the server accepted {what}"))
 }
 
 fn plain_request(context: &mut Context) -> Check {
@@ -237,8 +241,8 @@ fn plain_request(context: &mut Context) -> Check {
     let request = secured::request(&session, &handshake.proof(), b"");
     let bytes = wire::data(0x84, 0, &[Capsule::reliable(0, request)]);
     session.link.send_as_it_is(&bytes)?;
-    no_10(&mut session, "a plain connection request")?;
-    ensure(!session.is_acked(0), || "it was acknowledged".into())
+    no_10(&mut session, "an unencrypted connection request (09)")?;
+    ensure(!session.is_acked(0), || "the server acknowledged an unencrypted connection request (09)".into())
 }
 
 fn plain_data(context: &mut Context) -> Check {
@@ -246,8 +250,8 @@ fn plain_data(context: &mut Context) -> Check {
     let ping = Capsule::unreliable(wire::connected_ping(5203));
     let bytes = wire::data(0x84, session.number, &[ping]);
     session.link.send_as_it_is(&bytes)?;
-    session.expect_no_pong(5203, "a plain datagram")?;
-    session.still_answers("a plain datagram")
+    session.expect_no_pong(5203, "an unencrypted datagram")?;
+    session.still_answers("an unencrypted datagram")
 }
 
 fn plain_15(context: &mut Context) -> Check {
@@ -256,7 +260,7 @@ fn plain_15(context: &mut Context) -> Check {
     let bytes = wire::data(0x84, session.number, &[notice]);
     session.link.send_as_it_is(&bytes)?;
     session.quiet()?;
-    session.still_answers("a plain 15")
+    session.still_answers("an unencrypted disconnection notification (15)")
 }
 
 fn proof_wrong(context: &mut Context) -> Check {
@@ -265,14 +269,14 @@ fn proof_wrong(context: &mut Context) -> Check {
     proof[31] ^= 1;
     let request = secured::request(&session, &proof, b"");
     session.send_reliable(request)?;
-    no_10(&mut session, "a wrong proof")
+    no_10(&mut session, "a connection request (09) with a wrong proof")
 }
 
 fn proof_missing(context: &mut Context) -> Check {
     let (mut session, _): (Session, Handshake) = context.secure_dial()?;
     let request = wire::connection_request(session.guid, now(), b"");
     session.send_reliable(request)?;
-    no_10(&mut session, "a connection request without a proof")
+    no_10(&mut session, "a connection request (09) without a proof")
 }
 
 /// Encrypts a ping with the next datagram number and counter, without sending it.
@@ -289,13 +293,13 @@ fn replay(context: &mut Context) -> Check {
     session.quiet()?;
     let (bytes, number) = sealed(&mut session, 5207);
     session.link.send_as_it_is(&bytes)?;
-    ensure(session.wait_ack(number)?, || "the first was not acknowledged".into())?;
+    ensure(session.wait_ack(number)?, || "the server did not acknowledge the sealed datagram".into())?;
     session.quiet()?;
     session.acked.clear();
     session.link.send_as_it_is(&bytes)?;
     session.quiet()?;
-    ensure(!session.is_acked(number), || "it was acknowledged again".into())?;
-    session.still_answers("a replay")
+    ensure(!session.is_acked(number), || "the server acknowledged the replayed datagram".into())?;
+    session.still_answers("a replayed datagram")
 }
 
 fn bits(context: &mut Context) -> Check {
@@ -311,8 +315,12 @@ fn bits(context: &mut Context) -> Check {
         session.link.send_as_it_is(&bytes)?;
     }
     session.quiet()?;
-    ensure(session.receipts.len() == before, || "an acknowledgement came".into())?;
-    ensure(session.pongs(5208) == 0, || "a pong came".into())
+    ensure(session.receipts.len() == before, || {
+        "the server acknowledged a datagram with a wrong bit".into()
+    })?;
+    ensure(session.pongs(5208) == 0, || {
+        "the server answered the connected ping (00) in a datagram with a wrong bit".into()
+    })
 }
 
 fn forgeries(context: &mut Context) -> Check {
@@ -323,7 +331,7 @@ fn forgeries(context: &mut Context) -> Check {
         session.link.send_as_it_is(&[&[0x80 | bytes[0]][..], &bytes[1..]].concat())?;
     }
     session.quiet()?;
-    session.still_answers("200 datagrams that do not open")
+    session.still_answers("200 forged datagrams")
 }
 
 fn truncated(context: &mut Context) -> Check {
@@ -333,7 +341,7 @@ fn truncated(context: &mut Context) -> Check {
         session.link.send_as_it_is(&bytes[..len])?;
     }
     session.quiet()?;
-    session.still_answers("sealed datagrams that are cut off")
+    session.still_answers("truncated sealed datagrams")
 }
 
 fn counters(context: &mut Context) -> Check {
@@ -346,7 +354,7 @@ fn counters(context: &mut Context) -> Check {
     counters.sort_unstable();
     let first = counters.first().copied();
     let twice = counters.windows(2).any(|pair| pair[0] == pair[1]);
-    ensure(first == Some(0) && !twice, || format!("they are {counters:?}"))
+    ensure(first == Some(0) && !twice, || format!("the counters are {counters:?}"))
 }
 
 /// Encrypts a ping and holds it back, increases the counter by `ahead`, sends another ping, and then the held one.
@@ -357,17 +365,17 @@ fn behind(context: &mut Context, ahead: u64, time: u64) -> Check<Session> {
     if let Some(seal) = session.link.seal.as_mut() {
         seal.next += ahead;
     }
-    session.still_answers("a jump of counters")?;
+    session.still_answers("the counter was increased")?;
     session.link.send_as_it_is(&late)?;
     Ok(session)
 }
 
 fn overtaken(context: &mut Context) -> Check {
-    behind(context, 100, 5212)?.expect_pong(5212, "a datagram that was overtaken")
+    behind(context, 100, 5212)?.expect_pong(5212, "a datagram with a lower counter")
 }
 
 fn too_old(context: &mut Context) -> Check {
-    behind(context, 3000, 5213)?.expect_no_pong(5213, "a datagram that is too old")
+    behind(context, 3000, 5213)?.expect_no_pong(5213, "a datagram with a counter that is too old")
 }
 
 fn epoch(context: &mut Context) -> Check {
@@ -380,6 +388,8 @@ fn epoch(context: &mut Context) -> Check {
     bytes[0] |= 0x20;
     session.link.send_as_it_is(&bytes)?;
     session.quiet()?;
-    ensure(session.receipts.len() == before, || "an acknowledgement came".into())?;
-    session.still_answers("a datagram of another epoch")
+    ensure(session.receipts.len() == before, || {
+        "the server acknowledged a datagram with the wrong epoch".into()
+    })?;
+    session.still_answers("a datagram with the wrong epoch")
 }

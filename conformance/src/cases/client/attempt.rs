@@ -72,7 +72,9 @@ fn lengths(context: &mut Context) -> Check<Vec<usize>> {
 
 fn longest(context: &mut Context) -> Check {
     let attempt = context.accept()?;
-    ensure(attempt.first.len() <= 1464, || format!("the first has {} bytes", attempt.first.len()))
+    ensure(attempt.first.len() <= 1464, || {
+        format!("the first request 1 (05) has {} bytes", attempt.first.len())
+    })
 }
 
 fn falls(context: &mut Context) -> Check {
@@ -80,49 +82,61 @@ fn falls(context: &mut Context) -> Check {
     // After the smallest size, an attempt may start over with the largest.
     let rises = lengths.windows(2).any(|pair| pair[1] > pair[0] && pair[1] != lengths[0]);
     ensure(!rises && lengths[0] == lengths.iter().copied().max().unwrap_or_default(), || {
-        format!("the sizes are {lengths:?}")
+        format!("the lengths of the requests 1 (05) are {lengths:?}")
     })
 }
 
 fn repeated(context: &mut Context) -> Check {
     let lengths = lengths(context)?;
-    ensure(lengths.len() > 1, || "one request 1 came".into())
+    ensure(lengths.len() > 1, || "the client sent only one request 1 (05)".into())
 }
 
 fn spaced(context: &mut Context) -> Check {
     let count = unanswered(context, Duration::from_secs(1))?.len();
-    ensure(count <= 21, || format!("{count} came in a second"))
+    ensure(count <= 21, || format!("the client sent {count} requests 1 (05) in a second"))
 }
 
 fn smaller(context: &mut Context) -> Check {
     let lengths = lengths(context)?;
-    ensure(lengths.iter().any(|&len| len < lengths[0]), || format!("the sizes are {lengths:?}"))
+    ensure(lengths.iter().any(|&len| len < lengths[0]), || {
+        format!("the lengths of the requests 1 (05) are {lengths:?}")
+    })
 }
 
 fn floor(context: &mut Context) -> Check {
     let lengths = lengths(context)?;
-    ensure(lengths.iter().all(|&len| len >= 548), || format!("the sizes are {lengths:?}"))
+    ensure(lengths.iter().all(|&len| len >= 548), || {
+        format!("the lengths of the requests 1 (05) are {lengths:?}")
+    })
 }
 
 fn gives_up(context: &mut Context) -> Check {
     let lifetime = context.timing.lifetime;
     let all = unanswered(context, lifetime * 2)?;
     let late = all.last().is_some_and(|last| last.0 - all[0].0 > lifetime * 3 / 2);
-    ensure(!late, || format!("{} requests came, the last after {:?}", all.len(), lifetime * 3 / 2))
+    ensure(!late, || {
+        format!(
+            "the client sent {} requests 1 (05), the last one after more than {:?}",
+            all.len(),
+            lifetime * 3 / 2
+        )
+    })
 }
 
 fn version(context: &mut Context) -> Check {
     let time = context.timing.lifetime;
     let all = unanswered(context, time)?;
     let versions: Vec<_> = all.iter().filter_map(|request| request.1.get(17)).collect();
-    ensure(versions.windows(2).all(|pair| pair[0] == pair[1]), || format!("they are {versions:?}"))
+    ensure(versions.windows(2).all(|pair| pair[0] == pair[1]), || {
+        format!("the protocol versions are {versions:?}")
+    })
 }
 
 /// Fails if request 2 arrives within the quiet time.
 fn no_request_2(attempt: &mut Attempt, after: &str) -> Check {
     let came = attempt.link.during_quiet()?;
     let asked = came.iter().any(|bytes| wire::offline_id(bytes) == Some(id::REQUEST_2));
-    ensure(!asked, || format!("{after} was followed by request 2"))
+    ensure(!asked, || format!("the client sent request 2 (07) after {after}"))
 }
 
 /// Fails unless a correct reply 1 results in a request 2.
@@ -134,7 +148,7 @@ pub(super) fn goes_on(attempt: &mut Attempt, after: &str) -> Check {
             return Ok(());
         }
     }
-    fail(format!("no request 2 for a reply 1 after {after}"))
+    fail(format!("the client did not answer reply 1 (06) with request 2 (07) after {after}"))
 }
 
 fn incompatible(context: &mut Context) -> Check {
@@ -144,7 +158,7 @@ fn incompatible(context: &mut Context) -> Check {
     attempt.link.during_quiet()?;
     let reply = attempt.reply_1(None, attempt.probed());
     attempt.link.send(&reply)?;
-    no_request_2(&mut attempt, "19")
+    no_request_2(&mut attempt, "incompatible protocol version (19)")
 }
 
 fn incompatible_magic(context: &mut Context) -> Check {
@@ -152,7 +166,7 @@ fn incompatible_magic(context: &mut Context) -> Check {
     let mut refusal = wire::incompatible(99, attempt.guid);
     refusal[9] ^= 1;
     attempt.link.send(&refusal)?;
-    goes_on(&mut attempt, "a 19 with another magic")
+    goes_on(&mut attempt, "incompatible protocol version (19) with a wrong magic")
 }
 
 fn garbage(context: &mut Context) -> Check {
@@ -173,9 +187,9 @@ fn other_port(context: &mut Context) -> Check {
     let mut other: Link = context.link()?;
     let reply = attempt.reply_1(None, attempt.probed());
     other.send(&reply)?;
-    other.silence("a reply 1 from another port")?;
-    no_request_2(&mut attempt, "a reply 1 from another port")?;
-    goes_on(&mut attempt, "a reply 1 from another port")
+    other.silence("a reply 1 (06) from another port")?;
+    no_request_2(&mut attempt, "a reply 1 (06) from another port")?;
+    goes_on(&mut attempt, "a reply 1 (06) from another port")
 }
 
 fn truncated(context: &mut Context) -> Check {
@@ -184,8 +198,8 @@ fn truncated(context: &mut Context) -> Check {
     for len in 3..reply.len() {
         attempt.link.send(&reply[..len])?;
     }
-    no_request_2(&mut attempt, "a truncated reply 1")?;
-    goes_on(&mut attempt, "truncated replies 1")
+    no_request_2(&mut attempt, "a truncated reply 1 (06)")?;
+    goes_on(&mut attempt, "truncated replies 1 (06)")
 }
 
 fn wrong_magic(context: &mut Context) -> Check {
@@ -195,13 +209,13 @@ fn wrong_magic(context: &mut Context) -> Check {
         reply[at] ^= 1;
         attempt.link.send(&reply)?;
     }
-    no_request_2(&mut attempt, "a reply 1 with another magic")
+    no_request_2(&mut attempt, "a reply 1 (06) with a wrong magic")
 }
 
 fn incompatible_cut(context: &mut Context) -> Check {
     let mut attempt = context.accept()?;
     attempt.link.send(&wire::incompatible(99, attempt.guid)[..20])?;
-    goes_on(&mut attempt, "a 19 that is cut off")
+    goes_on(&mut attempt, "a truncated incompatible protocol version (19)")
 }
 
 fn unknown(context: &mut Context) -> Check {
@@ -212,7 +226,7 @@ fn unknown(context: &mut Context) -> Check {
     let came = attempt.link.during_quiet()?;
     let answered = came.iter().any(|bytes| wire::offline_id(bytes) != Some(id::REQUEST_1));
     if answered {
-        return Err(Stop::Failed("it was answered".into()));
+        return Err(Stop::Failed("the client answered a datagram with an unused id".into()));
     }
-    goes_on(&mut attempt, "datagrams with unknown ids")
+    goes_on(&mut attempt, "datagrams with unused ids")
 }

@@ -53,12 +53,19 @@ fn request(context: &mut Context) -> Check {
 fn numbers(context: &mut Context) -> Check {
     let (session, request) = context.requested()?;
     let first = session.first(id::CONNECTION_REQUEST).map_or(0, |arrival| arrival.datagram);
-    ensure(first == 0 && request.number == 0, || format!("datagram {first}, message {}", request.number))
+    ensure(first == 0 && request.number == 0, || {
+        format!(
+            "the connection request (09) is in datagram {first} and has the reliable message number {}",
+            request.number
+        )
+    })
 }
 
 fn layout(context: &mut Context) -> Check {
     let (_, request) = context.requested()?;
-    ensure(request.payload.len() >= 18, || format!("it has {} bytes", request.payload.len()))
+    ensure(request.payload.len() >= 18, || {
+        format!("the connection request (09) has {} bytes", request.payload.len())
+    })
 }
 
 fn same_guid(context: &mut Context) -> Check {
@@ -66,18 +73,26 @@ fn same_guid(context: &mut Context) -> Check {
     let mtu = attempt.probed();
     attempt.link.send(&attempt.reply_1(None, mtu))?;
     let Some((_, second)) = attempt.request_2()? else {
-        return fail("no request 2 after reply 1");
+        return fail("the client did not answer reply 1 (06) with request 2 (07)");
     };
     attempt.link.send(&attempt.reply_2(second.mtu))?;
     let mut session = attempt.session(second.mtu);
     let request = session.wait_for(id::CONNECTION_REQUEST)?;
     let same = request.payload.get(1..9) == Some(&second.guid.to_be_bytes()[..]);
-    ensure(same, || format!("request 2 had {:016x}, 09 has {:02x?}", second.guid, request.payload.get(1..9)))
+    ensure(same, || {
+        format!(
+            "the GUID is {:016x} in request 2 (07) and {:02x?} in the connection request (09)",
+            second.guid,
+            request.payload.get(1..9)
+        )
+    })
 }
 
 fn reliable(context: &mut Context) -> Check {
     let (_, request) = context.requested()?;
-    ensure(request.is_reliable(), || format!("reliability {}", request.reliability))
+    ensure(request.is_reliable(), || {
+        format!("the connection request (09) has the reliability {}", request.reliability)
+    })
 }
 
 /// Fails unless an unacknowledged message is received three times with the same message number.
@@ -89,7 +104,7 @@ fn comes_again(session: &mut Session, id: u8) -> Check {
         session.with_id(id).filter(|arrival| Some(arrival.capsule.number) == first).count() > 2
     };
     let came = session.wait(patience, again)?;
-    ensure(came, || "it was not sent twice again, although nothing was acknowledged".into())
+    ensure(came, || "the client did not retransmit the unacknowledged message twice".into())
 }
 
 fn resent(context: &mut Context) -> Check {
@@ -101,14 +116,16 @@ fn resent(context: &mut Context) -> Check {
 fn plain(context: &mut Context) -> Check {
     let (_, request) = context.requested()?;
     let security = request.payload.get(17);
-    ensure(security == Some(&0), || format!("it is {security:02x?}"))
+    ensure(security == Some(&0), || format!("the security byte is {security:02x?}"))
 }
 
 fn ten_acked(context: &mut Context) -> Check {
     let (mut session, _) = context.requested()?;
     let accepted = session.accepted(session.addresses);
     let number = session.send_10(accepted)?;
-    ensure(session.wait_ack(number)?, || "it was not".into())
+    ensure(session.wait_ack(number)?, || {
+        "the client did not acknowledge connection request accepted (10)".into()
+    })
 }
 
 /// Sends a connection request accepted (10), and returns the resulting new incoming connection (13).
@@ -131,7 +148,9 @@ fn thirteen(context: &mut Context) -> Check {
 fn read(capsule: &Capsule) -> Check<wire::NewIncoming> {
     match wire::read_new_incoming(&capsule.payload) {
         Some(read) => Ok(read),
-        None => fail("13 cannot be read: addresses do not end before the last 16 bytes"),
+        None => fail(
+            "new incoming connection (13) is invalid: its address list does not end 16 bytes before its end",
+        ),
     }
 }
 
@@ -144,7 +163,9 @@ fn thirteen_time(context: &mut Context) -> Check {
     let build = |session: &Session| wire::accepted(session.link.target, 10, 7, 0x0011_2233_4455);
     let (_, thirteen) = thirteen_for(context, build)?;
     let time = read(&thirteen)?.accepted;
-    ensure(time == 0x0011_2233_4455, || format!("it has {time:#x}"))
+    ensure(time == 0x0011_2233_4455, || {
+        format!("the server's time in new incoming connection (13) is {time:#x}")
+    })
 }
 
 fn thirteen_list(context: &mut Context) -> Check {
@@ -152,19 +173,24 @@ fn thirteen_list(context: &mut Context) -> Check {
     let version = context.trace.entries().first().and_then(|entry| entry.bytes.get(17).copied());
     let due = if version > Some(8) { 20 } else { 10 };
     let count = read(&thirteen)?.addresses;
-    ensure(count == due, || format!("{count} addresses, {due} are due"))
+    ensure(count == due, || format!("new incoming connection (13) lists {count} addresses, not {due}"))
 }
 
 fn thirteen_ordered(context: &mut Context) -> Check {
     let (_, thirteen) = usual(context)?;
     ensure(thirteen.reliability == 3 && thirteen.channel == 0, || {
-        format!("reliability {}, channel {}", thirteen.reliability, thirteen.channel)
+        format!(
+            "new incoming connection (13) has the reliability {} and the channel {}",
+            thirteen.reliability, thirteen.channel
+        )
     })
 }
 
 fn thirteen_order(context: &mut Context) -> Check {
     let (_, thirteen) = usual(context)?;
-    ensure(thirteen.order == 0, || format!("it has {}", thirteen.order))
+    ensure(thirteen.order == 0, || {
+        format!("the ordering index of new incoming connection (13) is {}", thirteen.order)
+    })
 }
 
 fn thirteen_resent(context: &mut Context) -> Check {
@@ -214,14 +240,16 @@ fn mixed(context: &mut Context) -> Check {
 /// Fails if new incoming connection (13) arrives within the quiet time.
 fn no_13(session: &mut Session, after: &str) -> Check {
     session.quiet()?;
-    ensure(session.first(id::NEW_INCOMING).is_none(), || format!("{after} was followed by 13"))
+    ensure(session.first(id::NEW_INCOMING).is_none(), || {
+        format!("the client sent new incoming connection (13) after {after}")
+    })
 }
 
 fn truncated(context: &mut Context) -> Check {
     let (mut session, _) = context.requested()?;
     let accepted = session.accepted(session.addresses);
     session.send_10(accepted[..5].to_vec())?;
-    no_13(&mut session, "a truncated 10")
+    no_13(&mut session, "a truncated connection request accepted (10)")
 }
 
 fn unreliable(context: &mut Context) -> Check {
@@ -248,7 +276,7 @@ fn refused_by(context: &mut Context, cut: bool) -> Check {
     session.quiet()?;
     let accepted = session.accepted(session.addresses);
     session.send_10(accepted)?;
-    no_13(&mut session, "18 and then 10")
+    no_13(&mut session, "invalid password (18) and connection request accepted (10)")
 }
 
 fn refused(context: &mut Context) -> Check {
@@ -278,11 +306,11 @@ fn accepted_twice(context: &mut Context) -> Check {
     session.quiet()?;
     let others = session.with_id(id::NEW_INCOMING).filter(|other| other.capsule.number != first.number);
     let count = others.count();
-    ensure(count == 0, || format!("{count} more came"))
+    ensure(count == 0, || format!("the client sent {count} more new incoming connections (13)"))
 }
 
 fn opened(context: &mut Context) -> Check {
     let mut session = context.open()?;
     session.send(&[Capsule::unreliable(wire::connected_ping(2427))])?;
-    session.expect_pong(2427, "a connection that was opened")
+    session.expect_pong(2427, "an open connection")
 }

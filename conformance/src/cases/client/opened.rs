@@ -69,7 +69,7 @@ fn resent(session: &mut Session, patience: u32) -> Check<(u32, Capsule)> {
     session.wait(time, |session| session.with_id(id::NEW_INCOMING).count() > before)?;
     match session.with_id(id::NEW_INCOMING).nth(before) {
         Some(arrival) => Ok((arrival.datagram, arrival.capsule.clone())),
-        None => fail("it was not sent again"),
+        None => fail("the client did not retransmit new incoming connection (13)"),
     }
 }
 
@@ -80,19 +80,26 @@ fn nak(context: &mut Context) -> Check {
     resent(&mut session, 1)?;
     let first = began.elapsed();
     // A retransmission after a timeout arrives later; one requested by a NAK arrives immediately.
-    ensure(first < context.timing.quiet, || format!("the resend came {first:?} after it was asked for"))
+    ensure(first < context.timing.quiet, || {
+        format!("the client retransmitted {first:?} after the negative acknowledgement")
+    })
 }
 
 fn new_number(context: &mut Context) -> Check {
     let (mut session, _, datagram) = unacked(context)?;
     let (again, _) = resent(&mut session, 4)?;
-    ensure(again != datagram, || format!("both have the number {datagram}"))
+    ensure(again != datagram, || format!("both datagrams have the number {datagram}"))
 }
 
 fn same_message(context: &mut Context) -> Check {
     let (mut session, first, _) = unacked(context)?;
     let (_, again) = resent(&mut session, 4)?;
-    ensure(first == again, || format!("message {} became {}", first.number, again.number))
+    ensure(first == again, || {
+        format!(
+            "the reliable message number changed from {} to {}, or the message changed",
+            first.number, again.number
+        )
+    })
 }
 
 /// Acknowledges all datagrams with `ack`, and fails if new incoming connection (13) is retransmitted.
@@ -110,7 +117,7 @@ fn not_resent(context: &mut Context, ack: impl Fn(u32) -> Vec<u8>) -> Check {
     let before = session.arrivals.len();
     session.pass(context.timing.answer * 2)?;
     let again = session.arrivals[before..].iter().any(|arrival| arrival.capsule == first);
-    ensure(!again, || "it was sent again".into())
+    ensure(!again, || "the client retransmitted an acknowledged message".into())
 }
 
 /// Returns a single-number range for each number up to the newest.
@@ -154,14 +161,14 @@ fn resends(context: &mut Context) -> Check<Vec<Instant>> {
 
 fn bounded(context: &mut Context) -> Check {
     let count = resends(context)?.len();
-    ensure(count <= 41, || format!("13 came {count} times in a second"))
+    ensure(count <= 41, || format!("the client sent new incoming connection (13) {count} times in a second"))
 }
 
 fn spaced(context: &mut Context) -> Check {
     let times = resends(context)?;
     let shortest = times.windows(2).map(|pair| pair[1] - pair[0]).next();
     let spaced = shortest.is_none_or(|time| time >= Duration::from_millis(10));
-    ensure(spaced, || format!("it came after {shortest:?}"))
+    ensure(spaced, || format!("the first retransmission was sent after {shortest:?}"))
 }
 
 fn given_up(context: &mut Context) -> Check {
@@ -174,7 +181,7 @@ fn given_up(context: &mut Context) -> Check {
     let before = session.datagrams.len();
     session.pass(context.timing.lifetime)?;
     let after = session.datagrams.len() - before;
-    ensure(after == 0, || format!("{after} datagrams came"))
+    ensure(after == 0, || format!("the client sent {after} datagrams after the timeout"))
 }
 
 fn amplifies(context: &mut Context) -> Check {
@@ -190,7 +197,7 @@ fn amplifies(context: &mut Context) -> Check {
     for bytes in attempt.link.during_quiet()? {
         received += if wire::offline_id(&bytes) == Some(id::REQUEST_1) { 0 } else { bytes.len() };
     }
-    ensure(received <= 3 * sent, || format!("{received} bytes came for {sent}"))
+    ensure(received <= 3 * sent, || format!("the client sent {received} bytes for {sent} bytes"))
 }
 
 fn late_reply(context: &mut Context) -> Check {
@@ -199,16 +206,16 @@ fn late_reply(context: &mut Context) -> Check {
     session.link.send(&reply)?;
     let deadline = Instant::now() + context.timing.quiet;
     while let Some(bytes) = session.link.receive(deadline)? {
-        ensure(wire::offline_id(&bytes) != Some(id::REQUEST_2), || "request 2 came".into())?;
+        ensure(wire::offline_id(&bytes) != Some(id::REQUEST_2), || "the client sent request 2 (07)".into())?;
     }
-    session.still_answers("a late reply 1")
+    session.still_answers("a late reply 1 (06)")
 }
 
 fn incompatible(context: &mut Context) -> Check {
     let mut session = context.open_and_settle()?;
     let refusal = wire::incompatible(99, session.guid);
     session.link.send(&refusal)?;
-    session.still_answers("a 19")
+    session.still_answers("incompatible protocol version (19)")
 }
 
 fn empty(context: &mut Context) -> Check {
@@ -255,17 +262,21 @@ fn harmless(context: &mut Context, messages: &[Vec<u8>], what: &str) -> Check {
 }
 
 fn thirteen(context: &mut Context) -> Check {
-    harmless(context, &[wire::new_incoming(wire::unassigned(), 10, 1, 2)], "a 13")
+    harmless(
+        context,
+        &[wire::new_incoming(wire::unassigned(), 10, 1, 2)],
+        "new incoming connection (13) from the server",
+    )
 }
 
 fn short_control(context: &mut Context) -> Check {
     let whole = [wire::connected_ping(1), wire::connected_pong(1, 1)];
     let cut: Vec<_> =
         whole.iter().flat_map(|message| (1..message.len()).map(|len| message[..len].to_vec())).collect();
-    harmless(context, &cut, "control messages that are cut off")
+    harmless(context, &cut, "truncated pings and pongs")
 }
 
 fn requests_inside(context: &mut Context) -> Check {
     let messages = [wire::request_1(6, 100), wire::request_2(None, wire::unassigned(), 1492, 9)];
-    harmless(context, &messages, "requests of the offline handshake")
+    harmless(context, &messages, "requests 1 (05) and 2 (07) in the connection")
 }

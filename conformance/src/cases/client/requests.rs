@@ -58,11 +58,11 @@ fn request_2(attempt: &mut Attempt, reply: &[u8]) -> Check<(Vec<u8>, Request2)> 
         if let Some(bytes) = attempt.link.offline(&[id::REQUEST_2])? {
             return match wire::read_request_2(&bytes) {
                 Some(request) => Ok((bytes, request)),
-                None => fail("request 2 cannot be read"),
+                None => fail("the suite cannot parse request 2 (07)"),
             };
         }
     }
-    fail("no request 2 after reply 1")
+    fail("the client did not answer reply 1 (06) with request 2 (07)")
 }
 
 fn plain(context: &mut Context) -> Check<(Attempt, Vec<u8>, Request2)> {
@@ -82,7 +82,7 @@ fn length(context: &mut Context) -> Check {
         let reply = attempt.reply_1(cookie, attempt.probed());
         let (bytes, request) = request_2(&mut attempt, &reply)?;
         let due = 27 + wire::address_len(request.server) + if request.cookie.is_some() { 5 } else { 0 };
-        ensure(bytes.len() == due, || format!("{} bytes, {due} are due", bytes.len()))?;
+        ensure(bytes.len() == due, || format!("request 2 (07) has {} bytes, not {due}", bytes.len()))?;
     }
     Ok(())
 }
@@ -97,37 +97,41 @@ fn mtu_for(context: &mut Context, mtu: u16) -> Check<(u16, u16)> {
 
 fn mtu(context: &mut Context) -> Check {
     let (mtu, _) = mtu_for(context, 1000)?;
-    ensure(mtu == 1000, || format!("it has {mtu}, and reply 1 had 1000"))
+    ensure(mtu == 1000, || format!("the MTU is {mtu} in request 2 (07) and 1000 in reply 1 (06)"))
 }
 
 fn mtu_limit(context: &mut Context) -> Check {
     let (mtu, probed) = mtu_for(context, 4000)?;
-    ensure(mtu <= probed, || format!("it has {mtu}, and request 1 probed {probed}"))
+    ensure(mtu <= probed, || format!("the MTU is {mtu} in request 2 (07) and {probed} in request 1 (05)"))
 }
 
 fn guid(context: &mut Context) -> Check {
     let (_, _, request) = plain(context)?;
-    ensure(request.guid != u64::MAX, || "it is".into())
+    ensure(request.guid != u64::MAX, || "the client's GUID is all ones".into())
 }
 
 fn server(context: &mut Context) -> Check {
     let (attempt, _, request) = plain(context)?;
     let port = attempt.link.local()?.port();
-    ensure(request.server.port() == port, || format!("{}, and {port} was dialled", request.server))
+    ensure(request.server.port() == port, || {
+        format!("the server address in request 2 (07) is {}, but the server's port is {port}", request.server)
+    })
 }
 
 fn guid_constant(context: &mut Context) -> Check {
     let (mut attempt, _, first) = plain(context)?;
     let reply = attempt.reply_1(None, attempt.probed());
     let (_, second) = request_2(&mut attempt, &reply)?;
-    ensure(first.guid == second.guid, || format!("{:#x} and then {:#x}", first.guid, second.guid))
+    ensure(first.guid == second.guid, || {
+        format!("the client's GUID changed from {:#x} to {:#x}", first.guid, second.guid)
+    })
 }
 
 /// Fails unless the client returns the cookie.
 fn comes_back(attempt: &mut Attempt, cookie: u32, reply: &[u8]) -> Check<Request2> {
     let (_, request) = request_2(attempt, reply)?;
     ensure(request.cookie == Some(cookie), || {
-        format!("sent {cookie:08x}, received {:08x?}", request.cookie)
+        format!("the suite sent the cookie {cookie:08x} and received {:08x?}", request.cookie)
     })?;
     Ok(request)
 }
@@ -151,9 +155,9 @@ fn challenge(context: &mut Context) -> Check {
     let reply = attempt.reply_1(Some(0x1111_2222), attempt.probed());
     attempt.link.send(&reply)?;
     let Some(bytes) = attempt.link.offline(&[id::REQUEST_2])? else {
-        return fail("no request 2 after reply 1");
+        return fail("the client did not answer reply 1 (06) with request 2 (07)");
     };
-    ensure(bytes.get(21) == Some(&0), || format!("it is {:02x?}", bytes.get(21)))
+    ensure(bytes.get(21) == Some(&0), || format!("the byte after the cookie is {:02x?}", bytes.get(21)))
 }
 
 fn again(context: &mut Context) -> Check {
@@ -179,7 +183,7 @@ fn padded(context: &mut Context) -> Check {
     let mut reply = attempt.reply_1(None, 1100);
     reply.resize(attempt.first.len(), 0);
     let (_, request) = request_2(&mut attempt, &reply)?;
-    ensure(request.mtu == 1100, || format!("request 2 has the MTU {}", request.mtu))
+    ensure(request.mtu == 1100, || format!("the MTU in request 2 (07) is {}, not 1100", request.mtu))
 }
 
 fn cookie_padded(context: &mut Context) -> Check {
@@ -203,7 +207,7 @@ fn paced(context: &mut Context) -> Check {
     while let Some(bytes) = attempt.link.receive(deadline)? {
         count += usize::from(wire::offline_id(&bytes) == Some(id::REQUEST_2));
     }
-    ensure(count <= 5, || format!("{count} came in a second"))
+    ensure(count <= 5, || format!("the client sent {count} requests 2 (07) in about a second"))
 }
 
 fn mtu_least(context: &mut Context) -> Check {
@@ -211,7 +215,9 @@ fn mtu_least(context: &mut Context) -> Check {
     let reply = attempt.reply_1(None, 100);
     attempt.link.send(&reply)?;
     let mtu = attempt.request_2()?.map(|(_, request)| request.mtu);
-    ensure(mtu.is_none_or(|mtu| mtu >= wire::SMALLEST_MTU), || format!("it has {}", mtu.unwrap_or_default()))
+    ensure(mtu.is_none_or(|mtu| mtu >= wire::SMALLEST_MTU), || {
+        format!("the MTU in request 2 (07) is {}", mtu.unwrap_or_default())
+    })
 }
 
 fn small_mtu(context: &mut Context) -> Check {
@@ -219,21 +225,21 @@ fn small_mtu(context: &mut Context) -> Check {
     session.open_as_server()?;
     session.pass(context.timing.quiet)?;
     let longest = session.datagrams.iter().map(|datagram| datagram.2).max().unwrap_or_default();
-    ensure(longest <= 548, || format!("a datagram has {longest} bytes"))
+    ensure(longest <= 548, || format!("the client's longest datagram has {longest} bytes"))
 }
 
 fn not_before(context: &mut Context) -> Check {
     let mut attempt = context.accept()?;
     let came = attempt.link.during_quiet()?;
     let asked = came.iter().any(|bytes| wire::offline_id(bytes) == Some(id::REQUEST_2));
-    ensure(!asked, || "one came before".into())
+    ensure(!asked, || "the client sent request 2 (07) before reply 1 (06)".into())
 }
 
 /// Fails if a datagram of a connection arrives within the quiet time.
 fn no_09(attempt: &mut Attempt, after: &str) -> Check {
     let came = attempt.link.during_quiet()?;
     let opened = came.iter().any(|bytes| bytes.first().is_some_and(|first| first & 0x80 != 0));
-    ensure(!opened, || format!("{after} was followed by a datagram of a connection"))
+    ensure(!opened, || format!("the client sent a connected datagram after {after}"))
 }
 
 fn refused(context: &mut Context, kind: u8) -> Check {
@@ -242,7 +248,7 @@ fn refused(context: &mut Context, kind: u8) -> Check {
     attempt.link.during_quiet()?;
     let reply = attempt.reply_2(request.mtu);
     attempt.link.send(&reply)?;
-    no_09(&mut attempt, &format!("{kind:02x} and then reply 2"))
+    no_09(&mut attempt, &format!("{kind:02x} and then reply 2 (08)"))
 }
 
 fn refused_12(context: &mut Context) -> Check {
@@ -272,7 +278,9 @@ fn opens(mut attempt: Attempt, mtu: u16, after: &str) -> Check {
     let mut session = attempt.session(mtu);
     let answer = session.link.timing.answer;
     let came = session.wait(answer, |session| session.first(id::CONNECTION_REQUEST).is_some())?;
-    ensure(came, || format!("no 09 for a reply 2 after {after}"))
+    ensure(came, || {
+        format!("the client did not answer reply 2 (08) with a connection request (09) after {after}")
+    })
 }
 
 fn refusal_magic(context: &mut Context) -> Check {
@@ -280,16 +288,16 @@ fn refusal_magic(context: &mut Context) -> Check {
     let mut refusal = wire::refusal(id::NO_FREE_CONNECTIONS, attempt.guid);
     refusal[4] ^= 1;
     attempt.link.send(&refusal)?;
-    opens(attempt, request.mtu, "a 14 with another magic")
+    opens(attempt, request.mtu, "no free incoming connections (14) with a wrong magic")
 }
 
 fn other_port(context: &mut Context) -> Check {
     let (mut attempt, _, request) = plain(context)?;
     let mut other = context.link()?;
     other.send(&attempt.reply_2(request.mtu))?;
-    other.silence("a reply 2 from another port")?;
-    no_09(&mut attempt, "a reply 2 from another port")?;
-    opens(attempt, request.mtu, "one from another port")
+    other.silence("a reply 2 (08) from another port")?;
+    no_09(&mut attempt, "a reply 2 (08) from another port")?;
+    opens(attempt, request.mtu, "a reply 2 (08) from another port")
 }
 
 fn truncated(context: &mut Context) -> Check {
@@ -299,7 +307,7 @@ fn truncated(context: &mut Context) -> Check {
     for len in 3..reply.len() - 1 {
         attempt.link.send(&reply[..len])?;
     }
-    no_09(&mut attempt, "a truncated reply 2")
+    no_09(&mut attempt, "a truncated reply 2 (08)")
 }
 
 fn wrong_magic(context: &mut Context) -> Check {
@@ -309,7 +317,7 @@ fn wrong_magic(context: &mut Context) -> Check {
         reply[at] ^= 1;
         attempt.link.send(&reply)?;
     }
-    no_09(&mut attempt, "a reply 2 with another magic")
+    no_09(&mut attempt, "a reply 2 (08) with a wrong magic")
 }
 
 fn twice(context: &mut Context) -> Check {
@@ -323,7 +331,9 @@ fn twice(context: &mut Context) -> Check {
     let mut numbers: Vec<_> =
         session.with_id(id::CONNECTION_REQUEST).map(|request| request.capsule.number).collect();
     numbers.dedup();
-    ensure(numbers.len() == 1, || format!("the message numbers are {numbers:?}"))
+    ensure(numbers.len() == 1, || {
+        format!("the reliable message numbers of the connection requests (09) are {numbers:?}")
+    })
 }
 
 fn request_1_ends(context: &mut Context) -> Check {
@@ -332,7 +342,9 @@ fn request_1_ends(context: &mut Context) -> Check {
     session.quiet()?;
     let deadline = Instant::now() + context.timing.answer;
     while let Some(bytes) = session.link.receive(deadline)? {
-        ensure(wire::offline_id(&bytes) != Some(id::REQUEST_1), || "one came".into())?;
+        ensure(wire::offline_id(&bytes) != Some(id::REQUEST_1), || {
+            "the client sent request 1 (05) in an open connection".into()
+        })?;
     }
     Ok(())
 }

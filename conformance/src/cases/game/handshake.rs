@@ -70,13 +70,13 @@ fn answered(context: &mut Context) -> Check {
 fn pepper_length(context: &mut Context) -> Check {
     let mut link = context.link()?;
     let pepper = pepper(&mut link, SALT)?;
-    ensure(pepper.len() == 4, || format!("it has {} bytes", pepper.len()))
+    ensure(pepper.len() == 4, || format!("the pepper has {} bytes", pepper.len()))
 }
 
 fn differs(context: &mut Context) -> Check {
     let (mut one, mut two) = (context.link()?, context.link()?);
     let (first, second) = (pepper(&mut one, SALT)?, pepper(&mut two, SALT)?);
-    ensure(first != second, || format!("both got {first:02x?}"))
+    ensure(first != second, || format!("the peppers of both addresses are {first:02x?}"))
 }
 
 fn opens(context: &mut Context) -> Check {
@@ -88,7 +88,7 @@ fn not_open(link: &mut Link, what: &str) -> Check {
     link.send(&Packet::new(REL | FIN, 0, 0, b"hello").bytes())?;
     let is_ack = |bytes: &Vec<u8>| bytes.len() == 4 && bytes[0] & 0x0f == ACK | FIN && bytes[1..] == [0; 3];
     let acked = link.during_quiet()?.iter().any(is_ack);
-    ensure(!acked, || format!("{what} opened a connection: a packet was acknowledged"))
+    ensure(!acked, || format!("{what} opened a connection: the server acknowledged a packet"))
 }
 
 fn wrong(context: &mut Context) -> Check {
@@ -106,7 +106,7 @@ fn of_another(context: &mut Context) -> Check {
     let pepper = pepper(&mut one, SALT)?;
     two.send(&seasoning(SALT, &pepper)?)?;
     two.during_quiet()?;
-    not_open(&mut two, "the seasoning of another")
+    not_open(&mut two, "the seasoning of another address")
 }
 
 fn stranger(context: &mut Context) -> Check {
@@ -128,13 +128,13 @@ fn amplifies(context: &mut Context) -> Check {
     link.send(&SALT)?;
     link.during_quiet()?;
     let (sent, received) = (link.sent, link.received);
-    ensure(received <= sent, || format!("{received} bytes came for {sent}"))
+    ensure(received <= sent, || format!("the server sent {received} bytes for {sent} bytes"))
 }
 
 fn two_clients(context: &mut Context) -> Check {
     let (mut one, mut two) = (context.open_game()?, context.open_game()?);
-    one.still_answers("a second client came")?;
-    two.still_answers("it came as the second")
+    one.still_answers("a second client connected")?;
+    two.still_answers("the handshake of a second client")
 }
 
 fn seasoning_again(context: &mut Context) -> Check {
@@ -159,13 +159,13 @@ fn salt_again(context: &mut Context) -> Check {
             return Ok(());
         }
     }
-    fail("the connection is not open")
+    fail("the server acknowledged no packet after the seasoning for the second pepper")
 }
 
 fn salt_with_tail(context: &mut Context) -> Check {
     let mut link = context.link()?;
     link.send(&[&SALT[..], &[0]].concat())?;
-    link.silence("a salt with a byte behind it")
+    link.silence("a salt that is followed by a byte")
 }
 
 /// Closes a connection with these flags, and fails if a later packet is acknowledged.
@@ -177,7 +177,7 @@ fn ends_with(context: &mut Context, flags: u8) -> Check {
     session.acks.clear();
     let sequence = session.send(true, b"late")?;
     session.quiet()?;
-    ensure(session.acks_of(0, sequence) == 0, || "it was acknowledged".into())
+    ensure(session.acks_of(0, sequence) == 0, || "the server acknowledged a packet after END".into())
 }
 
 fn ends(context: &mut Context) -> Check {
@@ -224,7 +224,7 @@ fn reconnects(context: &mut Context) -> Check {
     session.end(END | FIN)?;
     session.quiet()?;
     session.reopen()?;
-    session.still_answers("its port connected for the second time")
+    session.still_answers("a second handshake from the same port")
 }
 
 fn given_up(context: &mut Context) -> Check {
@@ -235,13 +235,13 @@ fn given_up(context: &mut Context) -> Check {
     session.acks.clear();
     let sequence = session.send(true, b"late")?;
     session.quiet()?;
-    ensure(session.acks_of(0, sequence) == 0, || "it is acknowledged still".into())
+    ensure(session.acks_of(0, sequence) == 0, || "the server acknowledged a packet after the timeout".into())
 }
 
 fn kept(context: &mut Context) -> Check {
     let mut session = context.open_game()?;
     for _ in 0..12 {
-        session.still_answers("a time with a packet now and then")?;
+        session.still_answers("a pause of a tenth of the timeout")?;
         session.pass(context.timing.lifetime / 10)?;
     }
     session.still_answers("a time that is longer than the timeout")
@@ -281,7 +281,7 @@ fn ack_of_nothing(context: &mut Context) -> Check {
         session.link.send(&Packet::new(ACK | FIN, 9, sequence, &[]).bytes())?;
     }
     session.quiet()?;
-    session.still_answers("acknowledgements of nothing")
+    session.still_answers("acknowledgements of chunks that the server did not send")
 }
 
 fn unfinished(context: &mut Context) -> Check {
@@ -290,7 +290,7 @@ fn unfinished(context: &mut Context) -> Check {
         let sequence = session.take_sequence();
         session.link.send(&Packet::new(FIN, 1, sequence, b"second").bytes())?;
     }
-    session.still_answers("sixty payloads that lack a chunk")
+    session.still_answers("sixty payloads with a missing chunk")
 }
 
 fn of_length(context: &mut Context, len: usize) -> Check {
@@ -321,7 +321,7 @@ fn other_source(context: &mut Context) -> Check {
     session.still_answers("the handshake")?;
     let mut other = context.link()?;
     other.send(&Packet::new(REL | FIN, 0, 40, b"not yours").bytes())?;
-    other.silence("a packet of another's connection")?;
+    other.silence("a packet for a connection from another port")?;
     session.still_answers("a packet from another port")
 }
 
@@ -341,5 +341,5 @@ fn flood(context: &mut Context) -> Check {
             return Ok(());
         }
     }
-    fail("no client comes in")
+    fail("the server accepted no client")
 }

@@ -49,35 +49,37 @@ fn ack(context: &mut Context, packet: &Packet) -> Check<Vec<u8>> {
     session.link.send(&packet.bytes())?;
     let answer = context.timing.answer;
     let came = session.wait(answer, |session| !session.acks.is_empty())?;
-    ensure(came, || "no acknowledgement came".into())?;
+    ensure(came, || "the server sent no acknowledgement".into())?;
     Ok(session.acks[0].bytes.clone())
 }
 
 fn ack_length(context: &mut Context) -> Check {
     let bytes = ack(context, &Packet::new(REL | FIN, 0, 0, b"hello"))?;
-    ensure(bytes.len() == 4, || format!("it has {} bytes", bytes.len()))
+    ensure(bytes.len() == 4, || format!("the acknowledgement has {} bytes", bytes.len()))
 }
 
 fn ack_flags(context: &mut Context) -> Check {
     let bytes = ack(context, &Packet::new(REL | FIN, 0, 0, b"hello"))?;
-    ensure(bytes[0] == ACK | FIN, || format!("they are {:02x}", bytes[0]))
+    ensure(bytes[0] == ACK | FIN, || format!("the flags of the acknowledgement are {:02x}", bytes[0]))
 }
 
 fn ack_sequence(context: &mut Context) -> Check {
     let bytes = ack(context, &Packet::new(REL | FIN, 0, 0x0123, b"hello"))?;
-    ensure(bytes[2..4] == [0x01, 0x23], || format!("it is {:02x?}", &bytes[2..4]))
+    ensure(bytes[2..4] == [0x01, 0x23], || {
+        format!("the sequence number in the acknowledgement is {:02x?}", &bytes[2..4])
+    })
 }
 
 fn ack_chunk(context: &mut Context) -> Check {
     let bytes = ack(context, &Packet::new(REL | FIN, 3, 0, b"hello"))?;
-    ensure(bytes[1] == 3, || format!("it is {}", bytes[1]))
+    ensure(bytes[1] == 3, || format!("the chunk index in the acknowledgement is {}", bytes[1]))
 }
 
 fn unreliable(context: &mut Context) -> Check {
     let mut session = context.open_game()?;
     session.send(false, b"hello")?;
     session.quiet()?;
-    ensure(session.acks.is_empty(), || "it was".into())
+    ensure(session.acks.is_empty(), || "the server acknowledged a packet without REL".into())
 }
 
 fn duplicate(context: &mut Context) -> Check {
@@ -107,7 +109,7 @@ fn ack_of_ack(context: &mut Context) -> Check {
     session.acks.clear();
     session.link.send(&Packet::new(ACK | FIN, 0, 9, &[]).bytes())?;
     session.quiet()?;
-    ensure(session.acks.is_empty(), || "it was".into())
+    ensure(session.acks.is_empty(), || "the server acknowledged an acknowledgement".into())
 }
 
 fn high_half(context: &mut Context) -> Check {
@@ -115,14 +117,14 @@ fn high_half(context: &mut Context) -> Check {
     session.still_answers("the handshake")?;
     let sequence = session.take_sequence();
     session.link.send(&Packet::new(0xf0 | REL | FIN, 0, sequence, b"hello").bytes())?;
-    session.expect_ack(0, sequence, "a packet with the high half set")
+    session.expect_ack(0, sequence, "a packet with the high half of the flags set")
 }
 
 fn old(context: &mut Context) -> Check {
     let mut session = context.open_game()?;
     for sequence in [100, 1000, 1900, 2500] {
         session.sequence = sequence;
-        session.still_answers("a jump of sequences")?;
+        session.still_answers("a jump of sequence numbers")?;
     }
     session.acks.clear();
     session.link.send(&Packet::new(REL | FIN, 0, 500, b"old").bytes())?;
@@ -135,7 +137,7 @@ fn from(context: &mut Context, sequence: u16, count: usize) -> Check<GameSession
     session.sequence = sequence;
     for _ in 0..count {
         let sequence = session.send(true, b"hello")?;
-        session.expect_ack(0, sequence, &format!("sequence {sequence}"))?;
+        session.expect_ack(0, sequence, &format!("the sequence number {sequence}"))?;
     }
     Ok(session)
 }
@@ -157,7 +159,9 @@ fn in_time(context: &mut Context) -> Check {
         session.expect_ack(0, sequence, "a reliable packet")?;
         best = best.min(began.elapsed());
     }
-    ensure(best < Duration::from_millis(100), || format!("the fastest of three took {best:?}"))
+    ensure(best < Duration::from_millis(100), || {
+        format!("the fastest of three acknowledgements took {best:?}")
+    })
 }
 
 fn body_504(context: &mut Context) -> Check {

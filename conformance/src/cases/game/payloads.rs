@@ -73,7 +73,7 @@ fn unacked(context: &mut Context) -> Check<GameSession> {
     session.send(true, &bytes)?;
     session.expect(&bytes, "a payload")?;
     let reliable = session.packets[0].packet.flags & REL != 0;
-    ensure(reliable, || "the server sends reliable payloads back without REL".into())?;
+    ensure(reliable, || "the server echoes reliable payloads without REL".into())?;
     Ok(session)
 }
 
@@ -81,7 +81,7 @@ fn resent(context: &mut Context) -> Check {
     let mut session = unacked(context)?;
     let patience = context.timing.answer * 4;
     let came = session.wait(patience, |session| of_first(session).len() > 2)?;
-    ensure(came, || "it was not sent twice again, although nothing was acknowledged".into())
+    ensure(came, || "the server did not retransmit the unacknowledged chunk twice".into())
 }
 
 fn spaced(context: &mut Context) -> Check {
@@ -89,7 +89,9 @@ fn spaced(context: &mut Context) -> Check {
     session.wait(context.timing.answer * 4, |session| of_first(session).len() > 3)?;
     let all = of_first(&session);
     let shortest = all.windows(2).map(|pair| pair[1].at - pair[0].at).min();
-    ensure(shortest.is_none_or(|time| time >= Duration::from_millis(50)), || format!("{shortest:?} apart"))
+    ensure(shortest.is_none_or(|time| time >= Duration::from_millis(50)), || {
+        format!("two transmissions of the chunk are {shortest:?} apart")
+    })
 }
 
 fn not_resent(context: &mut Context, flags: u8) -> Check {
@@ -104,7 +106,7 @@ fn not_resent(context: &mut Context, flags: u8) -> Check {
     let before = of_first(&session).len();
     session.pass(context.timing.answer)?;
     let after = of_first(&session).len() - before;
-    ensure(after == 0, || format!("it was sent again {after} times"))
+    ensure(after == 0, || format!("the server retransmitted the acknowledged chunk {after} times"))
 }
 
 fn acked(context: &mut Context) -> Check {
@@ -121,7 +123,10 @@ fn same(context: &mut Context) -> Check {
     let first = &session.packets[0].bytes;
     let differs = session.packets.iter().find(|came| came.bytes != *first);
     ensure(differs.is_none(), || {
-        format!("{:02x?} differs from the first", differs.map(|came| &came.bytes[..4]))
+        format!(
+            "a retransmission with the header {:02x?} differs from the first transmission",
+            differs.map(|came| &came.bytes[..4])
+        )
     })
 }
 
@@ -131,7 +136,7 @@ fn from_zero(context: &mut Context) -> Check {
     session.send(true, &bytes)?;
     session.expect(&bytes, "a payload")?;
     let first = session.packets[0].packet.sequence;
-    ensure(first == 0, || format!("the first is {first}"))
+    ensure(first == 0, || format!("the first sequence number is {first}"))
 }
 
 fn rise(context: &mut Context) -> Check {
@@ -144,7 +149,7 @@ fn rise(context: &mut Context) -> Check {
         all.extend(session.packets.last().map(|came| came.packet.sequence));
     }
     let next = |pair: &[u16]| pair[1] == pair[0].wrapping_add(1);
-    ensure(all.windows(2).all(next), || format!("they are {all:?}"))
+    ensure(all.windows(2).all(next), || format!("the sequence numbers are {all:?}"))
 }
 
 fn high_half(context: &mut Context) -> Check {
@@ -153,7 +158,7 @@ fn high_half(context: &mut Context) -> Check {
     session.send(true, &bytes)?;
     session.expect(&bytes, "a payload")?;
     let flags = session.packets[0].packet.flags;
-    ensure(flags >> 4 == 0, || format!("they are {flags:02x}"))
+    ensure(flags >> 4 == 0, || format!("the flags are {flags:02x}"))
 }
 
 fn comes_back(context: &mut Context, reliable: bool, bytes: &[u8]) -> Check {
@@ -216,7 +221,7 @@ fn reversed(context: &mut Context) -> Check {
     for packet in cut(true, session.take_sequence(), &bytes).iter().rev() {
         session.link.send(&packet.bytes())?;
     }
-    session.expect(&bytes, "a payload in reverse")
+    session.expect(&bytes, "a payload with chunks in reverse")
 }
 
 fn once(context: &mut Context) -> Check {
@@ -229,7 +234,7 @@ fn once(context: &mut Context) -> Check {
     session.expect(&bytes, "a payload")?;
     session.quiet()?;
     let count = session.came(&bytes);
-    ensure(count == 1, || format!("it was delivered {count} times"))
+    ensure(count == 1, || format!("the server delivered the payload {count} times"))
 }
 
 fn interleaved(context: &mut Context) -> Check {
@@ -250,7 +255,7 @@ fn unordered(context: &mut Context) -> Check {
     let bytes = payload(4411, 30);
     session.sequence = 1;
     session.send(true, &bytes)?;
-    session.expect(&bytes, "a payload before which one lacks")
+    session.expect(&bytes, "a payload after a missing one")
 }
 
 fn empty_chunk(context: &mut Context) -> Check {
@@ -270,7 +275,7 @@ fn missing(context: &mut Context) -> Check {
     session.link.send(&packets[2].bytes())?;
     session.quiet()?;
     let count = session.payloads().len();
-    ensure(count == 0, || "something was delivered".into())
+    ensure(count == 0, || "the server delivered an incomplete payload".into())
 }
 
 fn server_chunks(context: &mut Context) -> Check {
@@ -286,8 +291,8 @@ fn server_chunks(context: &mut Context) -> Check {
     sizes.sort_unstable();
     sizes.dedup();
     if sizes.is_empty() {
-        return fail("the payload did not come back");
+        return fail("the server did not echo the payload");
     }
     let due = [(0, CHUNK, false), (1, CHUNK, false), (2, 5, true)];
-    ensure(sizes == due, || format!("chunk, bytes and FIN are {sizes:?}"))
+    ensure(sizes == due, || format!("the chunk indices, body lengths and FIN flags are {sizes:?}"))
 }
