@@ -38,11 +38,11 @@ client() {
 
 version=$("$rakwire" --version | cut -d' ' -f2)
 server server-rakwire rakwire "$version" "" 6 "$rakwire echo --listen {}"
-server server-cpp "C++ RakNet" "4.081, as in raknet-native 1.2.3" "" 6 "$bin/cpp-peer server --port {port} --protocol 6"
-server server-python "raknet (PyPI)" "0.3.0, C++ RakNet in a wheel" "" 6 "$bin/python-peer server --port {port} --protocol 6"
+server server-cpp "C++ RakNet" "4.081, from raknet-native 1.2.3" "" 6 "$bin/cpp-peer server --port {port} --protocol 6"
+server server-python "raknet (PyPI)" "0.3.0, a wheel that contains C++ RakNet" "" 6 "$bin/python-peer server --port {port} --protocol 6"
 server server-rust-raknet rust-raknet 1.4.0 "" 11 \
     "$bin/rust-raknet-peer server --port {port} --protocol 11"
-server server-tokio-raknet tokio-raknet 0.2.0 "Its peer is that of the benchmarks." 11 "$bin/tokio-raknet-peer echo --port {port}"
+server server-tokio-raknet tokio-raknet 0.2.0 "The test program is that of the benchmarks." 11 "$bin/tokio-raknet-peer echo --port {port}"
 # library FILE NAME VERSION PROTOCOL PEER: a server with a library that the peer program supports.
 library() {
     server "$1" "$2" "$3" "" "$4" "$bin/$5-peer server --port {port} --library $2"
@@ -56,14 +56,14 @@ library server-pypi-PieRakNet PieRakNet 2.3.2.1 11 pypi
 library server-pypi-rak-net rak-net 1.9 10 pypi
 
 client client-rakwire rakwire "$version" "" "$rakwire send {} hello --protocol 6 --timeout 20"
-client client-cpp "C++ RakNet" "4.081, as in raknet-native 1.2.3" "" "$bin/cpp-peer client {} --protocol 6 --timeout 60"
-client client-python "raknet (PyPI)" "0.3.0, C++ RakNet in a wheel" "" "$bin/python-peer client {} --protocol 6 --timeout 60"
-client client-rust-raknet rust-raknet 1.4.0 "It reads no cookies and takes no MTU above 1,400." \
+client client-cpp "C++ RakNet" "4.081, from raknet-native 1.2.3" "" "$bin/cpp-peer client {} --protocol 6 --timeout 60"
+client client-python "raknet (PyPI)" "0.3.0, a wheel that contains C++ RakNet" "" "$bin/python-peer client {} --protocol 6 --timeout 60"
+client client-rust-raknet rust-raknet 1.4.0 "The library does not read cookies, and accepts no MTU above 1400." \
     "$bin/rust-raknet-peer client {} --protocol 11 --timeout 60"
-client client-tokio-raknet tokio-raknet 0.2.0 "Its peer is that of the benchmarks." "$bin/tokio-raknet-peer pingpong {}"
-client client-npm-jsp-raknet jsp-raknet 2.2.0 "It acknowledges nothing in the first 1.5 s, so an answer may take 2.5 s here." \
+client client-tokio-raknet tokio-raknet 0.2.0 "The test program is that of the benchmarks." "$bin/tokio-raknet-peer pingpong {}"
+client client-npm-jsp-raknet jsp-raknet 2.2.0 "The library acknowledges nothing in the first 1.5 s, so the time limit for an answer is 2.5 s." \
     "$bin/npm-peer client {} --library jsp-raknet --timeout 60" 2500
-client client-npm-raknet-node raknet-node 0.5.0 "It is rust-raknet in a package for Node." \
+client client-npm-raknet-node raknet-node 0.5.0 "The package contains rust-raknet, compiled for Node.js." \
     "$bin/npm-peer client {} --library raknet-node --timeout 60"
 
 judge game-rakwire rakwire "$version" "" --start "$rakwire echo --protocol game --listen {}" --game-protocol --echo --timeout 600

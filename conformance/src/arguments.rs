@@ -16,11 +16,11 @@ pub(crate) struct Arguments {
     /// The address of the server, such as 127.0.0.1:19132.
     #[arg(required_unless_present_any = ["list", "listen", "start"])]
     pub(crate) target: Option<String>,
-    /// Test a client that connects to this address repeatedly, or that --start starts.
+    /// Test a client. It connects to this address repeatedly, or --start starts it for each case.
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["target", "game_protocol"])]
     pub(crate) listen: Option<String>,
-    /// Start the peer for each case with this command line, and stop it after the case. {} is the address and {port}
-    /// its port. A server must print a line when it is ready.
+    /// Start the peer for each case with this command line, and stop it after the case. The suite replaces {} with the
+    /// address and {port} with its port. A server must print a line when it is ready.
     #[arg(long, value_name = "COMMAND", conflicts_with = "target")]
     pub(crate) start: Option<String>,
     /// The time to wait for a client in each case, in seconds.
@@ -29,16 +29,16 @@ pub(crate) struct Arguments {
     /// Test a server of the Game Protocol.
     #[arg(long)]
     pub(crate) game_protocol: bool,
-    /// Test a server that requires secure connections of rakwire.
+    /// Test a server that requires rakwire's secure connections.
     #[arg(long, conflicts_with_all = ["listen", "game_protocol"])]
     pub(crate) secure: bool,
     /// List the cases and exit.
     #[arg(long)]
     pub(crate) list: bool,
-    /// Run only the cases with a number that begins with one of these texts, or a name that contains one.
+    /// Run only the cases with a number that begins with one of these patterns, or a name that contains one.
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
     pub(crate) only: Vec<String>,
-    /// Count a SHOULD that is not met as a failure.
+    /// Count a failed SHOULD case as a failure.
     #[arg(long)]
     pub(crate) strict: bool,
     /// Print one JSON document instead of text.
@@ -50,22 +50,22 @@ pub(crate) struct Arguments {
     /// Write an HTML report to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// The time limit for an answer in milliseconds; if there must be no answer, the suite waits for a quarter of it.
+    /// The time limit for an answer, in milliseconds. If the peer must not answer, the suite waits a quarter of it.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(40..=60_000))]
     pub(crate) timeout: u64,
-    /// The timeout of the peer for a silent connection, in seconds.
+    /// The time after which the peer closes a silent connection, in seconds.
     #[arg(long, value_name = "S", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) lifetime: u64,
     /// The protocol version to announce to a server.
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(crate) protocol: u8,
-    /// The server echoes messages as `rakwire echo` does (in RakNet those with an id of 0x86 or above).
+    /// The server echoes application messages as `rakwire echo` does; in RakNet, those with an id of 86 (hex) or above.
     #[arg(long)]
     pub(crate) echo: bool,
     /// The password of the server.
     #[arg(long, value_name = "TEXT")]
     pub(crate) password: Option<String>,
-    /// The maximum number of clients of the server, which must have none connected.
+    /// The maximum number of clients of the server. No other client may be connected.
     #[arg(long, value_name = "N")]
     pub(crate) capacity: Option<usize>,
     #[command(flatten)]
@@ -98,10 +98,10 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct PageArguments {
-    /// The JSON documents.
+    /// The JSON documents, one for each run.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Text for the beginning of the page.
+    /// A file with the text for the beginning of the page.
     #[arg(long, value_name = "FILE")]
     pub(crate) head: Option<PathBuf>,
 }

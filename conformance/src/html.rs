@@ -66,7 +66,7 @@ fn item(report: &Report, strict: bool, out: &mut String) {
     }
     if matches!(report.outcome, Outcome::Failed(_)) {
         let dump = escape(&report.trace.dump());
-        let _ = write!(out, "<details><summary>datagrams</summary><pre>{dump}</pre></details>");
+        let _ = write!(out, "<details><summary>datagrams of the case</summary><pre>{dump}</pre></details>");
     }
     out.push_str("</li>\n");
 }

@@ -40,13 +40,13 @@ fn say(text: &str) {
 
 fn resolve(target: &str) -> Result<SocketAddr, String> {
     let mut found = target.to_socket_addrs().map_err(|error| format!("{target}: {error}"))?;
-    found.next().ok_or_else(|| format!("{target} has no address"))
+    found.next().ok_or_else(|| format!("{target} does not resolve to an address"))
 }
 
 fn listening(arguments: &Arguments, address: SocketAddr) -> Result<Listening, String> {
     let dialler = match &arguments.start {
         Some(line) => Dialler::Command(line.clone()),
-        None if address.port() == 0 => return Err("--listen with port 0 needs --start".into()),
+        None if address.port() == 0 => return Err("--listen with port 0 requires --start".into()),
         None => Dialler::Other,
     };
     Ok(Listening { address, dialler, patience: Duration::from_secs(arguments.patience) })
@@ -80,7 +80,7 @@ fn judge(arguments: &Arguments) -> Result<Vec<Report>, String> {
         reports.push(report);
     }
     if reports.is_empty() {
-        return Err("no case has such a number or name".into());
+        return Err("no case matches --only; --list prints the numbers and names".into());
     }
     Ok(reports)
 }

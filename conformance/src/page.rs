@@ -74,10 +74,10 @@ pub fn markdown(head: &str, runs: &[Run]) -> String {
         }
         let _ = write!(out, "\n## {title}\n\n");
         table(&of_role, &mut out);
-        let _ = write!(out, "\n### {title}: how they were run\n\n");
+        let _ = write!(out, "\n### {title}: versions and commands\n\n");
         of_role.iter().for_each(|run| about(run, &mut out));
-        failures(&of_role, &format!("{title}: MUST that failed"), "failed", &mut out);
-        failures(&of_role, &format!("{title}: SHOULD that did not hold"), "deviates", &mut out);
+        failures(&of_role, &format!("{title}: failed MUST cases"), "failed", &mut out);
+        failures(&of_role, &format!("{title}: failed SHOULD cases"), "deviates", &mut out);
     }
     out
 }
@@ -118,7 +118,7 @@ fn about(run: &Run, out: &mut String) {
     if !run.command.contains(start.as_str()) {
         let _ = write!(out, " Started by `{start}`.");
     }
-    let _ = write!(out, " Judged by `{}`.", run.command);
+    let _ = write!(out, " Tested with `{}`.", run.command);
     if !note.is_empty() {
         let _ = write!(out, " {note}");
     }
@@ -145,7 +145,9 @@ fn failures(runs: &[&Run], title: &str, outcome: &str, out: &mut String) {
         let (Some((first, _)), Some((last, _))) = (part.first(), part.last()) else { continue };
         let cases = if rows.len() > ROWS { format!(", cases {first} to {last}") } else { String::new() };
         let _ = write!(out, "\n### {title}{cases}\n\n");
-        out.push_str("| case | requirement | at | seen at the first |\n|---|---|---|---|\n");
+        out.push_str(
+            "| case | requirement | peers that fail | observation for the first peer |\n|---|---|---|---|\n",
+        );
         for (number, (judged, peers)) in part {
             let (requirement, reason) =
                 (judged.requirement.replace('|', "/"), judged.reason.replace('|', "/"));
@@ -176,6 +178,6 @@ mod tests {
         assert!(page.contains("| group | one | two |"), "{page}");
         assert!(page.contains("| offline messages | 1 1f | 1 1s |"), "{page}");
         assert!(page.contains("| 102 | It is right. | one | it is wrong |"), "{page}");
-        assert!(page.contains("Started by `serve`. Judged by `rakwire-conformance A`."), "{page}");
+        assert!(page.contains("Started by `serve`. Tested with `rakwire-conformance A`."), "{page}");
     }
 }

@@ -109,7 +109,7 @@ pub fn server(line: &str, patience: Duration) -> io::Result<(Started, SocketAddr
     match first.recv_timeout(patience) {
         Ok(()) => Ok((program, address)),
         Err(_) => Err(io::Error::other(format!(
-            "the server `{line}` exited before it printed a line, or printed none in time"
+            "the server `{line}` printed no line within {patience:?}, or exited before its first line"
         ))),
     }
 }

@@ -51,7 +51,7 @@ impl Drop for Echo {
 fn program() -> Option<String> {
     let program = std::env::var("RAKWIRE_PROGRAM").ok();
     if program.is_none() {
-        println!("RAKWIRE_PROGRAM names no program, so nothing was judged");
+        println!("RAKWIRE_PROGRAM is not set, so this test does nothing");
     }
     program
 }
