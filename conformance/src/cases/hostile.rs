@@ -36,7 +36,7 @@ pub(super) const CASES: &[Case] = &[
     Case::new(1018, "offline-ids-inside", MUST, IDS, "The peer drops messages with ids of offline messages in a connection, and the connection stays open.", offline_ids, Fault::DiesOfId(id::REQUEST_1)),
     Case::new(1019, "ack-of-everything", MUST, HOSTILE, "The peer still answers pings in time after acknowledgements of nearly all 2^24 datagram numbers.", ack_all, Fault::HangsOnWideAck),
     Case::new(1020, "nak-of-everything", MUST, HOSTILE, "The peer still answers pings in time after negative acknowledgements of nearly all 2^24 datagram numbers.", nak_all, Fault::HangsOnWideAck),
-    Case::new(1021, "flood-of-requests", MUST, OPENING, "The server still accepts a client after 300 requests 1 (05) from 30 addresses.", flood, Fault::DiesOfRequests(200)),
+    Case::new(1021, "flood-of-requests", MUST, OPENING, "The server still accepts a client after 300 copies of request 1 (05) from 30 addresses.", flood, Fault::DiesOfRequests(200)),
     Case::new(1022, "short-control", MUST, HOSTILE, "Control messages that are truncated at any byte do not stop the server: it answers pings and opens a new connection.", short_control, Fault::DiesOfShortControl),
     Case::new(1023, "request-truncated", MUST, HOSTILE, "The server does not accept a connection request (09) that is truncated before its security byte.", request_truncated, Fault::AcceptsShortRequest),
     Case::new(1024, "unfinished-handshakes", MUST, OPENING, "The server still accepts a client while eight other clients have sent nothing after reply 2 (08).", unfinished, Fault::HalfOpenLimit(4)),
@@ -281,7 +281,7 @@ fn flood(context: &mut Context) -> Check {
         // The receive buffer of the server holds only some of them.
         link.receive(Instant::now() + context.timing.quiet / 4)?;
     }
-    context.open()?.still_answers("300 requests 1 (05)")
+    context.open()?.still_answers("300 copies of request 1 (05)")
 }
 
 fn short_control(context: &mut Context) -> Check {

@@ -34,7 +34,7 @@ pub(super) const CASES: &[Case] = &[
     Case::new(907, "disconnection-repeated", SHOULD, KEEPING, "The server acknowledges a repeated disconnection notification (15) again.", repeated, Fault::ForgetsClosedAtOnce),
     Case::new(908, "disconnection-of-one", MUST, KEEPING, "A disconnection notification (15) does not close other connections.", of_one, Fault::DisconnectsAll),
     Case::new(909, "disconnection-half-open", MUST, KEEPING, "A disconnection notification (15) before new incoming connection (13) also frees the client's address.", before_open, Fault::KeepsClosedHalfOpen),
-    Case::new(910, "disconnection-reconnect-works", MUST, KEEPING, "A new connection from the same address starts with datagram number, reliable message number and ordering index 0.", reconnects, Fault::ReusesState),
+    Case::new(910, "disconnection-reconnect-works", MUST, KEEPING, "The server accepts numbers from 0 in a new connection from the same address, and its first ordering index is 0.", reconnects, Fault::ReusesState),
 ];
 
 fn pings(session: &Session) -> usize {

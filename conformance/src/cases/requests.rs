@@ -229,7 +229,7 @@ fn wrong_magic(context: &mut Context) -> Check {
         link.send(&request)?;
     }
     link.silence("a request 1 (05) with a wrong magic")?;
-    link.still_answers("requests 1 (05) with a wrong magic")
+    link.still_answers("copies of request 1 (05) with a wrong magic")
 }
 
 fn truncated_1(context: &mut Context) -> Check {
@@ -239,7 +239,7 @@ fn truncated_1(context: &mut Context) -> Check {
         link.send(&request[..len])?;
     }
     link.silence("a request 1 (05) without a protocol version")?;
-    link.still_answers("truncated requests 1 (05)")
+    link.still_answers("truncated copies of request 1 (05)")
 }
 
 fn reply_once(context: &mut Context) -> Check {
@@ -431,7 +431,7 @@ fn truncated_2(context: &mut Context) -> Check {
     }
     let replied = link.during_quiet()?.iter().any(|bytes| bytes[..1] == [id::REPLY_2]);
     ensure(!replied, || "the server answered a truncated request 2 (07) with reply 2 (08)".into())?;
-    link.still_answers("truncated requests 2 (07)")
+    link.still_answers("truncated copies of request 2 (07)")
 }
 
 fn hidden_address(context: &mut Context) -> Check {
@@ -456,7 +456,7 @@ fn two_clients(context: &mut Context) -> Check {
     let one = context.dial()?;
     let two = context.dial()?;
     ensure(one.reply_2.guid == two.reply_2.guid, || {
-        "the two replies 2 (08) have different GUIDs of the server".into()
+        "the two copies of reply 2 (08) have different GUIDs of the server".into()
     })
 }
 

@@ -25,7 +25,7 @@ pub(super) const CASES: &[Case] = &[
     client(2206, "request-1-smaller", SHOULD, ATTEMPTS, "The client tries a smaller MTU if it gets no answer to request 1 (05).", smaller, Fault::LadderStands),
     client(2207, "request-1-floor", SHOULD, ATTEMPTS, "The client sends no request 1 (05) shorter than 548 bytes, which is an MTU of 576.", floor, Fault::LadderWithoutFloor),
     client(2208, "request-1-gives-up", SHOULD, ATTEMPTS, "The client gives up an attempt that gets no answer.", gives_up, Fault::AsksForever).needs(Needs::Start),
-    client(2209, "request-1-version", MUST, VERSION, "The client announces the same protocol version in all requests 1 (05) of an attempt.", version, Fault::VersionChanges),
+    client(2209, "request-1-version", MUST, VERSION, "The client announces the same protocol version in every request 1 (05) of an attempt.", version, Fault::VersionChanges),
     client(2210, "incompatible-ends", MUST, VERSION, "After incompatible protocol version (19), the client sends no request 2 (07), even if reply 1 (06) follows.", incompatible, Fault::IgnoresRefusal(id::INCOMPATIBLE)),
     client(2211, "incompatible-wrong-magic", MUST, DATAGRAMS, "Incompatible protocol version (19) with a wrong magic does not end the client's attempt.", incompatible_magic, Fault::IgnoresMagic),
     client(2212, "garbage-while-dialling", MUST, "hostile-bytes", "Random bytes from the server's address do not end the client's attempt.", garbage, Fault::DiesOfGarbage),
@@ -82,7 +82,7 @@ fn falls(context: &mut Context) -> Check {
     // After the smallest size, an attempt may start over with the largest.
     let rises = lengths.windows(2).any(|pair| pair[1] > pair[0] && pair[1] != lengths[0]);
     ensure(!rises && lengths[0] == lengths.iter().copied().max().unwrap_or_default(), || {
-        format!("the lengths of the requests 1 (05) are {lengths:?}")
+        format!("the lengths of request 1 (05) are {lengths:?}")
     })
 }
 
@@ -93,21 +93,19 @@ fn repeated(context: &mut Context) -> Check {
 
 fn spaced(context: &mut Context) -> Check {
     let count = unanswered(context, Duration::from_secs(1))?.len();
-    ensure(count <= 21, || format!("the client sent {count} requests 1 (05) in a second"))
+    ensure(count <= 21, || format!("the client sent request 1 (05) {count} times in a second"))
 }
 
 fn smaller(context: &mut Context) -> Check {
     let lengths = lengths(context)?;
     ensure(lengths.iter().any(|&len| len < lengths[0]), || {
-        format!("the lengths of the requests 1 (05) are {lengths:?}")
+        format!("the lengths of request 1 (05) are {lengths:?}")
     })
 }
 
 fn floor(context: &mut Context) -> Check {
     let lengths = lengths(context)?;
-    ensure(lengths.iter().all(|&len| len >= 548), || {
-        format!("the lengths of the requests 1 (05) are {lengths:?}")
-    })
+    ensure(lengths.iter().all(|&len| len >= 548), || format!("the lengths of request 1 (05) are {lengths:?}"))
 }
 
 fn gives_up(context: &mut Context) -> Check {
@@ -116,7 +114,7 @@ fn gives_up(context: &mut Context) -> Check {
     let late = all.last().is_some_and(|last| last.0 - all[0].0 > lifetime * 3 / 2);
     ensure(!late, || {
         format!(
-            "the client sent {} requests 1 (05), the last one after more than {:?}",
+            "the client sent request 1 (05) {} times, the last time after more than {:?}",
             all.len(),
             lifetime * 3 / 2
         )
@@ -199,7 +197,7 @@ fn truncated(context: &mut Context) -> Check {
         attempt.link.send(&reply[..len])?;
     }
     no_request_2(&mut attempt, "a truncated reply 1 (06)")?;
-    goes_on(&mut attempt, "truncated replies 1 (06)")
+    goes_on(&mut attempt, "truncated copies of reply 1 (06)")
 }
 
 fn wrong_magic(context: &mut Context) -> Check {

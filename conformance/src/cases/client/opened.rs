@@ -38,7 +38,7 @@ pub(super) const PACE: &[Case] = &[
 /// The cases of malformed datagrams.
 #[rustfmt::skip]
 pub(super) const HOSTILE: &[Case] = &[
-    client(3031, "replies-no-amplifier", MUST, "address-validation", "The client sends at most three times the bytes of the replies 1 (06) that it receives, not counting requests 1 (05).", amplifies, Fault::RepeatsRequestTwo),
+    client(3031, "replies-no-amplifier", MUST, "address-validation", "The client sends at most three times the bytes of the repeated reply 1 (06), not counting request 1 (05).", amplifies, Fault::RepeatsRequestTwo),
     client(3032, "late-reply-1", MUST, "offline-messages", "The client sends no request 2 (07) for a reply 1 (06) in an open connection, and the connection stays open.", late_reply, Fault::AnswersLateReplies),
     client(3033, "incompatible-in-connection", MUST, "offline-messages", "Incompatible protocol version (19) from the server's address does not close an open connection.", incompatible, Fault::BelievesRefusals),
     client(3034, "empty-datagram-to-client", MUST, HOSTILE_BYTES, "An empty datagram does not close the connection.", empty, Fault::DiesOfEmptyDatagram),
@@ -47,7 +47,7 @@ pub(super) const HOSTILE: &[Case] = &[
     client(3037, "long-datagrams-while-dialling", MUST, HOSTILE_BYTES, "Datagrams of 2,000 bytes do not end the client's attempt.", long_dialling, Fault::DiesOfLongDatagram),
     client(3038, "second-new-incoming", MUST, "both-dial", "New incoming connection (13) from the server does not close the connection.", thirteen, Fault::DiesOfSecondNewIncoming),
     client(3039, "short-control-to-client", MUST, HOSTILE_BYTES, "Connected pings (00) and pongs (03) that are truncated at any byte do not close the connection.", short_control, Fault::DiesOfShortControl),
-    client(3040, "ids-of-requests-inside", MUST, "message-ids", "The client drops requests 1 (05) and 2 (07) in a connection, and the connection stays open.", requests_inside, Fault::DiesOfId(id::REQUEST_1)),
+    client(3040, "ids-of-requests-inside", MUST, "message-ids", "The client drops request 1 (05) and request 2 (07) in a connection, and the connection stays open.", requests_inside, Fault::DiesOfId(id::REQUEST_1)),
 ];
 
 /// Opens a connection, and does not acknowledge new incoming connection (13). Returns the message and its datagram
@@ -278,5 +278,5 @@ fn short_control(context: &mut Context) -> Check {
 
 fn requests_inside(context: &mut Context) -> Check {
     let messages = [wire::request_1(6, 100), wire::request_2(None, wire::unassigned(), 1492, 9)];
-    harmless(context, &messages, "requests 1 (05) and 2 (07) in the connection")
+    harmless(context, &messages, "request 1 (05) and request 2 (07) in the connection")
 }

@@ -24,7 +24,7 @@ pub(super) const CASES: &[Case] = &[
     client(2304, "request-2-mtu-limit", SHOULD, ATTEMPTS, "The MTU in request 2 (07) is not above that of request 1 (05), even if reply 1 (06) offers more.", mtu_limit, Fault::MtuUnlimited),
     client(2305, "request-2-guid", MUST, "values", "The client's GUID is not all ones, because all ones means no peer.", guid, Fault::GuidUnassigned),
     client(2306, "request-2-server", SHOULD, OFFLINE, "The server address in request 2 (07) has the port to which the client connects.", server, Fault::WrongClientAddress),
-    client(2307, "request-2-guid-constant", MUST, "values", "The client uses the same GUID in all requests 2 (07) of an attempt.", guid_constant, Fault::GuidChanges),
+    client(2307, "request-2-guid-constant", MUST, "values", "The client uses the same GUID in every request 2 (07) of an attempt.", guid_constant, Fault::GuidChanges),
     client(2308, "cookie-echoed", MUST, COOKIES, "The client returns the cookie of reply 1 (06) unchanged in request 2 (07).", cookie, Fault::CookieSwapped),
     client(2309, "cookie-zero", SHOULD, COOKIES, "The client returns a cookie of zeros in request 2 (07).", cookie_zero, Fault::CookieNotZero),
     client(2310, "cookie-no-challenge", MUST, COOKIES, "The byte after the cookie in request 2 (07) is zero if reply 1 (06) has no key.", challenge, Fault::ChallengeFlag),
@@ -32,10 +32,10 @@ pub(super) const CASES: &[Case] = &[
     client(2312, "reply-1-padded", MUST, MISMATCHES, "The client accepts a reply 1 (06) that is padded with zeros.", padded, Fault::ReplyLengthExact),
     client(2313, "cookie-padded", MUST, COOKIES, "The client accepts a reply 1 (06) with a cookie and zero padding, and does not read the zeros as a key.", cookie_padded, Fault::ReplyLengthExact),
     client(2314, "security-byte-any", SHOULD, "values", "The client expects a cookie in reply 1 (06) for any security byte except 0.", security_byte, Fault::SecurityByteExact),
-    client(2315, "request-2-paced", SHOULD, ATTEMPTS, "The client sends at most four more requests 2 (07) in the second after its first request 2 (07).", paced, Fault::RepeatsRequestTwo),
+    client(2315, "request-2-paced", SHOULD, ATTEMPTS, "In the second after its first request 2 (07), the client sends request 2 at most four more times.", paced, Fault::RepeatsRequestTwo),
     client(2316, "request-2-mtu-least", SHOULD, ATTEMPTS, "The client ignores a reply 1 (06) with the MTU 100, or sends request 2 (07) with an MTU of at least 576.", mtu_least, Fault::MtuWithoutFloor),
     client(2317, "small-mtu", MUST, "sizes", "The client opens a connection with the MTU 576, and sends datagrams of at most 548 bytes in it.", small_mtu, Fault::IgnoresMtu),
-    client(2318, "cookie-of-the-last-reply", MUST, COOKIES, "The client returns the cookie of each of three successive replies 1 (06).", three_cookies, Fault::CookieOfLastRequest),
+    client(2318, "cookie-of-the-last-reply", MUST, COOKIES, "The client returns the cookie of each reply 1 (06), also of a second and a third reply.", three_cookies, Fault::CookieOfLastRequest),
     client(2319, "request-2-after-reply-1", MUST, "opening-a-connection", "The client sends no request 2 (07) before it receives reply 1 (06).", not_before, Fault::RequestTwoUnasked),
     client(2321, "already-connected-ends", MUST, ATTEMPTS, "After already connected (12), the client does not answer reply 2 (08) with a connection request (09).", refused_12, Fault::IgnoresRefusal(0x12)),
     client(2322, "no-free-places-ends", MUST, ATTEMPTS, "After no free incoming connections (14), the client does not answer reply 2 (08) with a connection request (09).", refused_14, Fault::IgnoresRefusal(0x14)),
@@ -46,7 +46,7 @@ pub(super) const CASES: &[Case] = &[
     client(2327, "reply-2-other-port", MUST, DATAGRAMS, "The client does not answer a reply 2 (08) from another port of the server's host with a connection request (09).", other_port, Fault::BelievesStrangers),
     client(2328, "reply-2-truncated", MUST, OFFLINE, "The client does not answer a truncated reply 2 (08) with a connection request (09).", truncated, Fault::PadsShortDatagrams),
     client(2329, "reply-2-wrong-magic", MUST, DATAGRAMS, "The client does not answer a reply 2 (08) with a wrong magic with a connection request (09).", wrong_magic, Fault::IgnoresMagic),
-    client(2331, "reply-2-twice", MUST, "request-2", "The client opens one connection for two replies 2 (08): its connection requests (09) have one reliable message number.", twice, Fault::OpensTwice),
+    client(2331, "reply-2-twice", MUST, "request-2", "The client opens one connection if reply 2 (08) arrives twice: its connection requests (09) have one reliable message number.", twice, Fault::OpensTwice),
     client(2332, "request-1-ends", MUST, ATTEMPTS, "The client sends no request 1 (05) in an open connection.", request_1_ends, Fault::AsksWhenAnswered),
     client(2333, "encryption-byte-for-nothing", SHOULD, MISMATCHES, "The client accepts a reply 2 (08) in which the encryption byte is set and no encrypted answer follows.", encryption, Fault::EncryptionExact),
 ];
@@ -207,7 +207,7 @@ fn paced(context: &mut Context) -> Check {
     while let Some(bytes) = attempt.link.receive(deadline)? {
         count += usize::from(wire::offline_id(&bytes) == Some(id::REQUEST_2));
     }
-    ensure(count <= 5, || format!("the client sent {count} requests 2 (07) in about a second"))
+    ensure(count <= 5, || format!("the client sent request 2 (07) {count} times in about a second"))
 }
 
 fn mtu_least(context: &mut Context) -> Check {
