@@ -16,7 +16,7 @@ const CONTROL: &str = "control-messages";
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     Case::new(801, "idle-pinged", MUST, KEEPING, "The peer sends a connected ping (00) on an idle connection within the timeout for silent connections.", idle_pinged, Fault::MuteControl(id::CONNECTED_PING)),
-    Case::new(802, "idle-pinged-again", MUST, KEEPING, "The peer continues to send connected pings (00) on an idle connection.", pinged_again, Fault::PingsOnce),
+    Case::new(802, "idle-pinged-again", MUST, KEEPING, "The peer sends at least two connected pings (00) on an idle connection within twice the timeout.", pinged_again, Fault::PingsOnce),
     Case::new(803, "ping-layout", MUST, CONTROL, "A connected ping (00) has 9 bytes.", ping_layout, Fault::LongPingOfServer),
     Case::new(804, "idle-kept", MUST, KEEPING, "The peer keeps a connection open for longer than the timeout if the remote acknowledges datagrams and answers pings.", idle_kept, Fault::DropsIdle),
     Case::new(805, "silent-given-up", MUST, TIMEOUTS, "The server closes the connection of a silent client: the client's address can connect again.", given_up, Fault::NeverGivesUp),
