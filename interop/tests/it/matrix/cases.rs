@@ -155,11 +155,11 @@ impl Cell {
     pub(crate) fn expected(&self) -> Expected {
         let asks_receipts = self.role == Role::Client && self.case.reliability.has_receipt();
         if asks_receipts && !self.peer.receipts {
-            return Expected::Impossible("its interface has no receipts");
+            return Expected::Impossible("its API has no receipts");
         }
         if self.peer.name == "python" && self.case.is_large() {
             return Expected::Limit {
-                why: "puts parts together in the order of arrival",
+                why: "reassembles split messages in arrival order",
                 symptom: "the bytes of the message in another order",
                 // Without loss the parts may or may not arrive in order.
                 always: self.case.path == Path::Lossy,

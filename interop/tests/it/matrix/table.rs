@@ -23,8 +23,8 @@ that are not built on rakwire.
 | clients of Minecraft Bedrock from version 1.26.60 on | no: NetherNet, which is built on WebRTC |
 | older clients and servers of Minecraft Bedrock, and libraries for them | yes |
 
-RakLib, go-raknet and most packages of the registries below were written for Minecraft Bedrock. They still use RakNet with each
-other and with rakwire, and current clients of the game do not use them.
+RakLib, go-raknet and most packages in the tables below were written for Minecraft Bedrock. They still use RakNet with each other and
+with rakwire, but current clients of the game do not use them.
 
 ## Test method
 
@@ -33,80 +33,89 @@ differ from it; with `UPDATE_INTEROP=1` it rewrites this page.
 
 A cell passes if
 
-- every echo has the right content, and none arrives twice;
-- all reliable messages arrive, ordered ones in order;
-- sequenced messages never arrive after newer ones, and the newest reliable one arrives;
-- each message arrives at our end with the reliability that its sender chose.
+- every echo has the correct content, and no message arrives twice;
+- all reliable and reliable-ordered messages arrive, and reliable-ordered ones arrive in order;
+- at least a tenth of the messages with another reliability arrives;
+- sequenced messages never arrive after newer ones, and the newest reliable-sequenced message arrives;
+- messages arrive at rakwire with the reliability that their sender chose.
 
-Both sides use the same reliability; receipts are local and change nothing on the wire. \"5 % loss\" is a proxy that drops that share of the datagrams in each direction, by a
-seed. \"server\" is the other implementation with our client, \"client\" the other implementation with our server.
+Both peers send with the same reliability. Receipts are local and do not change the wire format. In rows with \"5 % loss\", a proxy drops
+5 % of the datagrams in each direction, selected by a seed. In the columns \"server\" the other implementation is the server and rakwire
+is the client; in the columns \"client\" the roles are swapped.
 
-A limit is one of the other implementation, see [`interop/README.md`](../interop/README.md). The test checks that such a
-cell fails in the described way.
+A cell with \"limit\" fails because of the other implementation; [`interop/README.md`](../interop/README.md) describes the cause. The test
+checks for this failure. If the API of the other implementation lacks the feature, the cell is not run.
 
-[interop-matrix.md](interop-matrix.md) has every server with every client, also foreign ones with each other, as judged by their datagrams.
+[interop-matrix.md](interop-matrix.md) pairs every server with every client, including foreign implementations with each other. Its
+results are based on packet captures.
 
-Secure connections are ours alone. What becomes of a C++ peer at one end, with and without its own security, is in
-[secure.md](secure.md#compatibility), and run by `interop/tests/it/secure_cpp.rs`. C++ RakNet's own cryptography is in no
-package that could be fetched: a stand-in with the same sizes replaces it, around RakNet's own handshake.
+Only rakwire supports its secure connections. [secure.md](secure.md#compatibility) lists the outcomes with C++ peers, with and without
+RakNet's own security, and `interop/tests/it/secure_cpp.rs` tests them. The cryptography library of C++ RakNet is not available from a
+package registry. A stand-in with fields of the same sizes replaces it, so the tests cover RakNet's handshake but not its ciphers.
 
-Plugins of the original (connection graph, ready events and RPC4, as far as their wire format is supported) run at one end and ours at the other
-in `interop/tests/it/plugins.rs` ([mesh.md](plugins/mesh.md#connection-graph), [ready.md](plugins/ready.md),
-[calls.md](plugins/calls.md#rpc4)). Of the others (file list transfer, fully connected mesh, NAT punch-through, replica manager, voice) the pages in
-[plugins/](plugins/README.md) explain why their messages are not supported.
+`interop/tests/it/plugins.rs` connects plugins of the original to the corresponding plugins of rakwire: the
+[connection graph](plugins/mesh.md#connection-graph), the [ready events](plugins/ready.md) and [RPC4](plugins/calls.md#rpc4), as far as
+rakwire supports their wire formats. For the other plugins (file list transfer, fully connected mesh, NAT punch-through, replica
+manager, voice), the pages in [plugins/](plugins/README.md) explain why their messages are not supported.
 
-Over TCP, where reliabilities mean nothing, `interop/tests/it/tcp.rs` runs both forms of the original both ways
-([tcp.md](tcp.md)).
+`interop/tests/it/tcp.rs` connects rakwire to the TCP classes of the original, `PacketizedTCP` and `TCPInterface`, in both directions
+([tcp.md](tcp.md)). Reliabilities have no meaning over TCP.
 
-## Sizes that peers take
+## Message size limits
 
-A message that is longer than a part of a datagram (1,432 bytes at the MTU of 1492, 1,140 at 1200, 516 at 576) travels in parts, and
-peers bound how many. What is above that is dropped there, and nothing says so: the message stays unanswered, or the connection
-ends later. `Config::mtu` and the path decide the MTU, so the safe size is that of the smallest one. `max_message_len()` of a
-connection says what our own memory lets it send, 4,000,000 bytes by default, and knows nothing of the other peer's limit: to RakLib
-and go-raknet send the lesser of that and the table's bytes.
+A message of more than 1,432 bytes (at the MTU of 1492; 1,140 at 1200, 516 at 576) is split, and some implementations limit the number of
+parts. A receiver drops longer messages silently: the message remains unanswered, or the connection is lost later. `Config::mtu` and the
+path determine the MTU, so the safe size is the size for the smallest MTU. `max_message_len()` of a connection returns the length that
+the local memory allows, 4,000,000 bytes by default. It does not include the remote's limit: for RakLib and go-raknet, use the lower of
+this value and the value in the table.
 
-| peer | parts of one message | bytes at MTU 1492 | bytes at MTU 576 |
+| peer | maximum number of parts per message | bytes at MTU 1492 | bytes at MTU 576 |
 |---|---|---|---|
-| RakLib (PocketMine) | 128, of four messages at once | 183,296 | 66,048 |
-| go-raknet, servers | 512; older ones 256 | 733,184; 366,592 | 264,192; 132,096 |
+| RakLib (PocketMine) | 128, and 4 incomplete messages at once | 183,296 | 66,048 |
+| go-raknet, servers | 512; older versions 256 | 733,184; 366,592 | 264,192; 132,096 |
 | `tokio-raknet` 0.2.0 | 8,192 | 11,730,944 | 4,227,072 |
-| `rust-raknet` 1.4.0 | 65,536, and 64 MiB with 128 bytes more for each part | 61,601,776 | 33,816,576 |
-| C++ RakNet, SLikeNet, MafiaNet | as memory lasts | | |
-| `@serenityjs/raknet` 0.8.21, `@jsprismarine/raknet` 1.4.7, `jsp-raknet` 2.2.0, `raknet-node` 0.5.0 (npm) | not bounded | 1,000,000 and more | not tried |
-| `rak-net` 1.9 (PyPI) | not bounded | 100,000 and more | not tried |
+| `rust-raknet` 1.4.0 | 65,536, and at most 64 MiB including 128 bytes per part | 61,601,776 | 33,816,576 |
+| C++ RakNet, SLikeNet, MafiaNet | limited only by memory | | |
+| `@serenityjs/raknet` 0.8.21, `@jsprismarine/raknet` 1.4.7, `jsp-raknet` 2.2.0, `raknet-node` 0.5.0 (npm) | no limit found | at least 1,000,000 | not tested |
+| `rak-net` 1.9 (PyPI) | no limit found | at least 100,000 | not tested |
 
-`interop/tests/it/peers.rs` sends `max_message_len()` bytes at the MTU of 576, which are 7,752 parts, to `rust-raknet` and C++ RakNet,
-and gets them back. `interop/tests/it/registry.rs` sends those of the npm registry one message of 1,000,000 bytes, and `rak-net` one of 100,000, at
-the MTU that they agree on, 1,400 to 1,492, and gets them back; its clients `jsp-raknet` and `raknet-node` do the same with our server. `PieRakNet` sends
-no echo, and `pybedrock-net` opens no connection. The other limits themselves are those of the sources of the peers, without a test: RakLib and go-raknet are in no
-registry that the tests install from, `tokio-raknet` serves benchmarks alone, and its limit and that of `rust-raknet` lie above what
-our defaults send.
+These tests exchange long messages:
 
-## Small peers of the registries
+- `interop/tests/it/peers.rs` sends `max_message_len()` bytes, which are 7,752 parts at the MTU of 576, to `rust-raknet` and C++ RakNet,
+  and receives the echo.
+- `interop/tests/it/registry.rs` sends a message of 1,000,000 bytes to the servers of the npm packages, and one of 100,000 bytes to
+  `rak-net`, and receives the echoes. The negotiated MTU is 1,400 to 1,492. The clients `jsp-raknet` and `raknet-node` do the same with
+  rakwire's server.
 
-`interop/tests/it/registry.rs` runs them with our options as they are by default, with programs in `interop/npm` and `interop/pypi`.
+`PieRakNet` does not echo, and `pybedrock-net` does not complete the handshake. The other limits are from the sources of the
+implementations and are not tested. RakLib and go-raknet are in no registry that the tests install from, and `tokio-raknet` is used only
+for benchmarks. The limits of `tokio-raknet` and `rust-raknet` are above the length that rakwire sends by default.
 
-| package | role | protocol | what passes | limits |
+## Small libraries in npm and PyPI
+
+`interop/tests/it/registry.rs` tests these libraries with the default options of rakwire, through the programs in `interop/npm` and
+`interop/pypi`.
+
+| package | role | protocol | messages that pass | limits |
 |---|---|---|---|---|
-| `@serenityjs/raknet` 0.8.21 (npm) | server | 11 | 50 x 100 B, 1 x 1 MB | fills datagrams to 1,480 bytes; acknowledges no disconnection |
-| `@jsprismarine/raknet` 1.4.7 (npm) | server | 10 | 50 x 100 B, one at a time, 1 x 1 MB | reads one message a datagram, and exactly twenty addresses |
-| `jsp-raknet` 2.2.0 (npm) | server, client | 10 | 50 x 100 B, 1 x 1 MB; as client 10 x 100 B, 1 x 1 MB | knows no cookies; its server ends with its first client |
-| `raknet-node` 0.5.0 (npm) | server, client | 10, 11 | 50 x 100 B, 1 x 1 MB; as client 10 x 100 B, 1 x 1 MB | knows no cookies; it is `rust-raknet` |
-| `rak-net` 1.9 (PyPI) | server | 10 | 10 x 100 B, one at a time, 1 x 100 KB | reads exactly twenty addresses; sends unreliably only, since it writes reliabilities into the wrong bits |
-| `PieRakNet` 2.3.2.1 (PyPI) | server | 11 | 1 x 100 B, no echo | its ping and its acceptance have one datagram number |
-| `pybedrock-net` 1.3.4 (PyPI) | client | 11 | pings | wrong lengths of headers in a connection |
+| `@serenityjs/raknet` 0.8.21 (npm) | server | 11 | 50 x 100 B, 1 x 1 MB | sends datagrams of 1,480 bytes; does not acknowledge a disconnection |
+| `@jsprismarine/raknet` 1.4.7 (npm) | server | 10 | 50 x 100 B, one at a time, 1 x 1 MB | reads one message per datagram; requires exactly twenty addresses in message 13 |
+| `jsp-raknet` 2.2.0 (npm) | server, client | 10 | 50 x 100 B, 1 x 1 MB; as client 10 x 100 B, 1 x 1 MB | does not support cookies; its server closes when a client disconnects |
+| `raknet-node` 0.5.0 (npm) | server, client | 10, 11 | 50 x 100 B, 1 x 1 MB; as client 10 x 100 B, 1 x 1 MB | does not support cookies; contains `rust-raknet` |
+| `rak-net` 1.9 (PyPI) | server | 10 | 10 x 100 B, one at a time, 1 x 100 KB | requires exactly twenty addresses in message 13; sends only unreliable messages, because it encodes other reliabilities incorrectly |
+| `PieRakNet` 2.3.2.1 (PyPI) | server | 11 | 1 x 100 B, no echo | its connected ping and its connection request accepted have the same datagram number |
+| `pybedrock-net` 1.3.4 (PyPI) | client | 11 | pings | misparses the headers of reliable messages |
 
 ## Wireshark
 
-`interop/tests/it/wireshark.rs` has tshark read captures of each kind of our traffic:
+`interop/tests/it/wireshark.rs` decodes captures of rakwire's traffic with tshark:
 
-| traffic | what its reader of RakNet says |
+| traffic | result of Wireshark's RakNet dissector |
 |---|---|
-| pings, handshakes without cookies, refusals, every reliability, parts, acknowledgements, out-of-band messages | all of it; ids 15 and 18 have no names there |
-| with cookies | names the four datagrams before the connection; takes the flag of reply 1 for that of the original's encryption, so that the reply is \"malformed\" without a key, and all that follows \"encrypted\" |
-| secure connections | names the same four, and takes what follows for encrypted, which it is; `rakwire decode --key-log` reads it |
-| Game Protocol | nothing: there is no reader for it. UDP around it has right lengths and checksums; `rakwire decode` reads the datagrams |
+| pings, handshakes without cookies, refusals, every reliability, split messages, acknowledgements, out-of-band messages | decoded; the message ids 0x15 and 0x18 are shown without names |
+| handshakes with cookies | The four offline messages are named. The dissector interprets the cookie flag of reply 1 as RakNet's own encryption. It therefore shows reply 1 as malformed, because the key is missing, and all later datagrams as encrypted. |
+| secure connections | The four offline messages are named, and all later datagrams are shown as encrypted, which is correct. `rakwire decode --key-log` decrypts them. |
+| [Game Protocol](game-protocol.md) | There is no dissector. The lengths and checksums in the UDP headers are correct, and `rakwire decode` decodes the datagrams. |
 
 ## The matrix
 ";
@@ -125,7 +134,7 @@ pub(crate) fn write(results: &Results) {
 // Writing to a string never fails.
 fn render(results: &Results) -> String {
     let mut text = ABOUT.to_owned();
-    text.push_str("\n| peer | what | package | protocol |\n|---|---|---|---|\n");
+    text.push_str("\n| peer | implementation | package | protocol |\n|---|---|---|---|\n");
     for peer in PEERS {
         let _ =
             writeln!(text, "| `{}` | {} | {} | {} |", peer.name, peer.about, peer.package(), peer.protocol);
