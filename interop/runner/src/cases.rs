@@ -45,7 +45,7 @@ pub struct Case {
 
 const BASE: Case = Case {
     name: "handshake",
-    about: "a connection opens, and one message comes back",
+    about: "a connection opens, and one message is echoed",
     reliability: "reliable-ordered",
     wire: 3,
     count: 1,
@@ -64,7 +64,7 @@ const fn transfer(index: usize, name: &'static str) -> Case {
     let (reliability, wire) = RELIABILITIES[index];
     Case {
         name,
-        about: "50 messages come back with this reliability",
+        about: "50 messages with this reliability are echoed",
         reliability,
         wire,
         count: 50,
@@ -76,7 +76,12 @@ const fn transfer(index: usize, name: &'static str) -> Case {
 /// All cases, in the order of the results page.
 pub const ALL: [Case; 17] = [
     BASE,
-    Case { name: "ping", about: "an unconnected pong arrives, with an advertisement", count: 0, ..BASE },
+    Case {
+        name: "ping",
+        about: "an unconnected ping is answered by a pong with an advertisement",
+        count: 0,
+        ..BASE
+    },
     transfer(0, "transfer-unreliable"),
     transfer(1, "transfer-unreliable-sequenced"),
     transfer(2, "transfer-reliable"),
@@ -87,33 +92,33 @@ pub const ALL: [Case; 17] = [
     transfer(7, "transfer-reliable-ordered-with-receipt"),
     Case {
         name: "split",
-        about: "a message of 100,000 bytes comes back",
+        about: "a message of 100,000 bytes is echoed",
         size: 100_000,
         window: 1,
         limit: 30,
         ..BASE
     },
-    on(Kind::Loss, "loss", "100 messages come back although a tenth of the datagrams is dropped"),
+    on(Kind::Loss, "loss", "100 messages are echoed over a path that drops 10 % of the datagrams"),
     on(
         Kind::Reorder,
         "reorder",
-        "100 messages come back once and in order although datagrams overtake others",
+        "100 messages are echoed once and in order over a path that reorders datagrams",
     ),
-    on(Kind::Duplicate, "duplicate", "100 messages come back once although datagrams arrive twice"),
+    on(Kind::Duplicate, "duplicate", "100 messages are echoed once over a path that duplicates datagrams"),
     Case {
         count: 20,
         size: 3_000,
         window: 4,
-        ..on(Kind::Narrow, "mtu", "messages of 3,000 bytes come back over a path that carries 1,200 bytes")
+        ..on(Kind::Narrow, "mtu", "messages of 3,000 bytes are echoed over a path with an MTU of 1,200 bytes")
     },
     Case {
         name: "goodbye",
-        about: "the client's message 15 is acknowledged, and the server sends nothing after it",
+        about: "the server acknowledges the client's message 15 (disconnection notification) and sends no more messages",
         ..BASE
     },
     Case {
         name: "idle",
-        about: "a connection without messages for 12 seconds stays open",
+        about: "a connection stays open for 12 seconds without messages",
         count: 2,
         window: 1,
         pause: 12,

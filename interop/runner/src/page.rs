@@ -47,8 +47,8 @@ fn names(document: &Document, of: impl Fn(&Cell) -> &String) -> Vec<&str> {
 fn matrix(out: &mut String, document: &Document) {
     let clients = names(document, |cell| &cell.client);
     out.push_str(
-        "\n## The matrix\n\nEach cell has the number of cases that pass, of those that both peers support. \
-         Where no connection opens,\nor no message comes back in the case `handshake`, the others do not run.\n\n",
+        "\n## The matrix\n\nEach cell shows how many of the cases that both peers support pass. If no connection opens or no \
+         message is echoed\nin the case `handshake`, the other cases with a connection are skipped.\n\n",
     );
     out.push_str("| server \\ client |");
     clients.iter().for_each(|client| out.push_str(&format!(" `{client}` |")));
@@ -83,7 +83,7 @@ fn pair(document: &Document, server: &str, client: &str) -> String {
 
 fn table_of_limits(out: &mut String, document: &Document, limits: &[Limit]) {
     out.push_str(
-        "\n## Limits\n\n| server | client | cases | broken rules | reason |\n|---|---|---|---|---|\n",
+        "\n## Limits\n\nThese failures are expected. Any other failure fails the run.\n\n| server | client | cases | broken rules | reason |\n|---|---|---|---|---|\n",
     );
     let list = |names: &[String]| {
         let quoted =
