@@ -70,24 +70,34 @@ pub(crate) fn judge(report: &mut Report) {
 
 impl Target {
     fn goal(self, row: &Row, others: &[Row]) -> Option<Goal> {
+        let bound = bound_words(row.better);
         let goal = match self {
             Limit(limit) => within_limit(row, limit),
             Between(least, most) => between(row, least, most),
             OfBestPairing(times) => {
                 let met = row.ratio_to_best_peer.is_some_and(|ratio| reaches(row.better, ratio, times));
-                Goal::new(format!("{times} x the best pairing of others"), met)
+                Goal::new(format!("{bound} {times} x the best of others"), met)
             }
             OfBaseline(times) => {
                 let met = row.ratio_to_baseline.is_some_and(|ratio| reaches(row.better, ratio, times));
-                Goal::new(format!("{times} x the UDP baseline"), met)
+                Goal::new(format!("{bound} {times} x the UDP baseline"), met)
             }
             OfRow(name, times) => {
                 let other = others.iter().find(|other| other.name == name)?;
-                Goal::new(format!("{times} x `{name}`"), reaches(row.better, row.value, times * other.value))
+                let met = reaches(row.better, row.value, times * other.value);
+                Goal::new(format!("{bound} {times} x `{name}`"), met)
             }
             MixedPairings => as_good_as_mixed_pairings(row),
         };
         Some(goal)
+    }
+}
+
+/// Returns the words that precede the reference value of a goal.
+const fn bound_words(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "at least",
+        Better::Lower | Better::Even => "at most",
     }
 }
 
@@ -96,7 +106,8 @@ fn reaches(better: Better, value: f64, target: f64) -> bool {
 }
 
 fn within_limit(row: &Row, limit: f64) -> Goal {
-    let goal = Goal::new(format!("{} {}", number(limit), row.unit), reaches(row.better, row.value, limit));
+    let text = format!("{} {} {}", bound_words(row.better), number(limit), row.unit);
+    let goal = Goal::new(text, reaches(row.better, row.value, limit));
     match row.better {
         Better::Higher => Goal { at_least: Some(limit), ..goal },
         Better::Lower | Better::Even => Goal { at_most: Some(limit), ..goal },
@@ -112,7 +123,7 @@ fn between(row: &Row, least: f64, most: f64) -> Goal {
 fn as_good_as_mixed_pairings(row: &Row) -> Goal {
     let mixed = row.pairings.iter().filter(|entry| entry.pairing.is_mixed());
     let met = mixed.filter_map(|entry| entry.value).all(|value| reaches(row.better, row.value, value));
-    Goal::new("every pairing of ours with others".to_owned(), met)
+    Goal::new("as fast as every pairing of rakwire with another library".to_owned(), met)
 }
 
 #[cfg(test)]
@@ -165,7 +176,7 @@ mod tests {
         let row = |name, value| Row::new(name, value, "", Better::Higher);
         assert_eq!(goals(vec![row("loss_15", 50.0)]), []);
         let [goal] = &goals(vec![row("loss_15", 50.0), row("loss_0", 100.0)])[..1] else { panic!("no goal") };
-        assert_eq!(*goal, ("0.5 x `loss_0`".to_owned(), true));
+        assert_eq!(*goal, ("at least 0.5 x `loss_0`".to_owned(), true));
         assert!(!met(vec![row("loss_bursts", 49.0), row("loss_0", 100.0)])[0]);
         let late = |name, value| Row::new(name, value, "µs", Better::Lower);
         assert_eq!(met(vec![late("loss_0_p99", 300.0), late("loss_5_p99", 451.0)]), [false]);

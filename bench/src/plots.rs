@@ -53,8 +53,8 @@ fn shared(row: &Row) -> Option<(&'static str, Bar)> {
         "udp_flood_batched" => baseline("udp_flood", "many datagrams per call"),
         "udp_pingpong_64b" => baseline("udp_pingpong_64b", "median"),
         "udp_pingpong_64b_p99" => baseline("udp_pingpong_64b", "99th percentile"),
-        "udp_pingpong_64b_busy" => baseline("udp_pingpong_64b", "median beside busy programs"),
-        "udp_clients_1000_per_core" => baseline("clients_1000_per_core", "no control messages"),
+        "udp_pingpong_64b_busy" => baseline("udp_pingpong_64b", "median, busy cores"),
+        "udp_clients_1000_per_core" => baseline("clients_1000_per_core", "without control messages"),
         _ => ["core_connections", "core_queue"].into_iter().find_map(|family| {
             let number = number_in(family, row)?;
             Some((family, Bar::new(format!("rakwire, {number}"), row.value, BarKind::Ours)))

@@ -107,9 +107,9 @@ fn figures(report: &Report, plots: &[String]) -> String {
     let (met, all) = report.goals();
     let mut text = format!("{} {met} of {all} goals are met.\n\n", report.environment.sentences());
     text += &report.table();
-    text += "\nEvery pairing, client to server:\n\n";
+    text += "\nAll pairings, client to server:\n\n";
     text += &pairings(report);
-    text += "\nThe rows as plots: blue has rakwire at one end or both, grey has not, and a hollow bar is a goal.\n";
+    text += "\nPlots of the rows. Blue: rakwire is the client, the server or both. Grey: without rakwire. Hollow: a goal.\n";
     for plot in plots {
         text += &format!("\n{plot}\n");
     }

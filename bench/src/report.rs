@@ -61,8 +61,8 @@ impl Environment {
         let peers = if peers.is_empty() { peers } else { format!(", compared with {peers}") };
         let [before, after] = self.load;
         format!(
-            "Measured by `{command}` at commit {commit} with {rustc}, on {processor} ({system}){runs}{peers}. The load of the \
-             machine was {before} before and {after} after."
+            "Measured by `{command}` at commit {commit} with {rustc}, on {processor} ({system}){runs}{peers}. The load \
+             average was {before} at the start and {after} at the end."
         )
     }
 }
@@ -272,7 +272,7 @@ impl Report {
 
 const HEAD: [&str; 10] = [
     "row",
-    "ours",
+    "value",
     "unit",
     "CPU, µs",
     "wake-up, µs",
@@ -376,13 +376,13 @@ mod tests {
 
     #[test]
     fn every_row_is_in_the_table_and_is_read_back_from_a_file() {
-        let goal = Goal::new("3 x the best pairing of others".to_owned(), false);
+        let goal = Goal::new("at least 3 x the best of others".to_owned(), false);
         let (cpu_us, wake_up_us) = (Some(1.5), Some(20.0));
         let row = Row { cpu_us, wake_up_us, goals: vec![goal], ..row(200.0, Better::Higher) };
         let report = Report { rows: vec![row], ..Report::default() };
         let table = report.table();
-        assert!(table.contains("| a   | 200  | messages/s | 1.50    | 20.0        | 100 (b)"), "{table}");
-        assert!(table.contains("3 x the best pairing of others: **missed**"), "{table}");
+        assert!(table.contains("| a   | 200   | messages/s | 1.50    | 20.0        | 100 (b)"), "{table}");
+        assert!(table.contains("at least 3 x the best of others: **missed**"), "{table}");
         assert_eq!(report.goals(), (0, 1));
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
@@ -404,7 +404,7 @@ mod tests {
         };
         assert_eq!(
             environment.sentences(),
-            "Measured by `cargo xtask bench x` at commit abc with , on  (). The load of the machine was 0.5 before and 1 after."
+            "Measured by `cargo xtask bench x` at commit abc with , on  (). The load average was 0.5 at the start and 1 at the end."
         );
         let peers = [("a", "1.0"), ("b", "2.0")].map(|(name, version)| (name.to_owned(), version.to_owned()));
         let environment = Environment { runs: 3, peers: peers.into(), ..environment };

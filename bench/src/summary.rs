@@ -3,7 +3,7 @@
 use crate::chart::{Bar, BarKind};
 use crate::report::{Better, Report};
 
-pub(crate) const TITLE: &str = "How many times as fast, or as small, as the best other RakNet";
+pub(crate) const TITLE: &str = "rakwire: times as fast (memory: as small) as the best other RakNet library";
 
 /// The rows of the chart, with short descriptions.
 const ROWS: [(&str, &str); 8] = [
@@ -11,9 +11,9 @@ const ROWS: [(&str, &str); 8] = [
     ("bulk_10kb", "messages of 10 KB, loopback"),
     ("bulk_10mb", "one message of 10 MB, loopback"),
     ("pingpong_64b", "round trips, loopback"),
-    ("loss_0", "messages, 50 ms"),
-    ("loss_1", "messages, 50 ms and 1 % loss"),
-    ("loss_5", "messages, 50 ms and 5 % loss"),
+    ("loss_0", "messages, RTT of 50 ms"),
+    ("loss_1", "messages, RTT of 50 ms, 1 % loss"),
+    ("loss_5", "messages, RTT of 50 ms, 5 % loss"),
     ("idle_memory", "memory of an idle connection"),
 ];
 
@@ -26,7 +26,7 @@ pub(crate) fn bars(report: &Report) -> Vec<Bar> {
         let times = if row.better == Better::Higher { ratio } else { 1.0 / ratio };
         Some(Bar::new(*words, times, BarKind::Ours))
     });
-    [Bar::new("the best of the others", 1.0, BarKind::Others)].into_iter().chain(ours).collect()
+    [Bar::new("best other library", 1.0, BarKind::Others)].into_iter().chain(ours).collect()
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
         let bars = bars(&Report { rows, ..Report::default() });
         let values: Vec<_> = bars.iter().map(|bar| (bar.name.as_str(), bar.value)).collect();
         let expected = [
-            ("the best of the others", 1.0),
+            ("best other library", 1.0),
             ("messages of 100 bytes, loopback", 5.0),
             ("memory of an idle connection", 2.0),
         ];

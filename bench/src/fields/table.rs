@@ -159,7 +159,7 @@ impl Report {
 
 fn head() -> [String; COLUMNS] {
     let mut cells = [const { String::new() }; COLUMNS];
-    "work".clone_into(&mut cells[0]);
+    "workload".clone_into(&mut cells[0]);
     "unit".clone_into(&mut cells[1]);
     for (cell, library) in cells.iter_mut().skip(2).zip(Library::ALL) {
         library.name().clone_into(cell);
