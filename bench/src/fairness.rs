@@ -53,7 +53,7 @@ impl Schedule {
     }
 }
 
-const SHARE: &str = "% of the path";
+const SHARE: &str = "% of the throughput";
 
 fn percent(share: f64) -> f64 {
     share * 100.0
