@@ -59,7 +59,7 @@ fn not_started(status: Option<i32>, capture: &Capture) -> Option<String> {
     let status = status.filter(|&status| status != 0 && capture.of(End::Client).next().is_none())?;
     Some(match status {
         UNSUPPORTED => peers::ALWAYS_SUPPORTED.to_owned(),
-        _ => format!("the client ended with status {status} before it sent a datagram"),
+        _ => format!("the client exited with status {status} before it sent a datagram"),
     })
 }
 

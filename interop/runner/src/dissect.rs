@@ -182,10 +182,12 @@ pub fn messages(capture: &Capture, from: End) -> Result<Vec<Message>, Broken> {
         let conflict = group.iter().find_map(|other| {
             let before = other.placed.capsule.split?;
             (before.count != split.count)
-                .then(|| format!("a part of {} and one of {}", before.count, split.count))
+                .then(|| {
+                    format!("parts of one message with the part counts {} and {}", before.count, split.count)
+                })
                 .or_else(|| {
                     (before.index == split.index)
-                        .then(|| format!("part {} comes under two numbers", split.index))
+                        .then(|| format!("part {} has two message numbers", split.index))
                 })
         });
         if let Some(why) = conflict {
@@ -210,7 +212,8 @@ fn pieces(capture: &Capture, from: End) -> Result<Vec<Piece>, Broken> {
             let known = by_number.get(&placed.capsule.number).filter(|_| is_reliable);
             if let Some(first) = known.and_then(|&index| pieces.get_mut(index)) {
                 if first.placed.capsule != placed.capsule {
-                    let why = format!("message number {} had other content before", placed.capsule.number);
+                    let why =
+                        format!("message number {} was used for different content", placed.capsule.number);
                     return Err(Broken::at(rules::SAME_RESEND, from, record, placed.offset, why));
                 }
                 first.arrived = first.arrived.into_iter().chain(sent.arrived()).min();

@@ -32,20 +32,20 @@ pub(super) fn idle(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     for end in [End::Server, End::Client] {
         let goodbye = talk.goodbye_of(end).filter(|goodbye| last.is_none() || goodbye.at < until);
         if let Some(goodbye) = goodbye {
-            let why = format!("the {} ended the connection", end.name());
+            let why = format!("the {} closed the connection", end.name());
             return Err(goodbye.breaks(rules::KEPT_OPEN, why));
         }
     }
     let pause = until.saturating_sub(first.at);
     if let Some(last) = last.filter(|_| pause < Duration::from_secs(case.pause).mul_f64(LEAST_PAUSE)) {
-        let why = format!("{:.1} s after the message before it", pause.as_secs_f64());
+        let why = format!("sent {:.1} s after the previous message", pause.as_secs_f64());
         return Err(last.breaks(rules::PAUSE, why));
     }
     for end in [End::Client, End::Server] {
         let from = first.at + pause.mul_f64(BUSY_PART);
         let sent = talk.capture.of(end).any(|(_, sent)| (from..until).contains(&sent.at));
         if !sent {
-            let why = format!("the {} sent nothing in the pause", end.name());
+            let why = format!("the {} sent no datagram during the pause", end.name());
             return Err(Broken::missing(rules::KEPT_ALIVE, end, why));
         }
         pings_answered(talk, end, until)?;
@@ -80,15 +80,17 @@ pub(super) fn goodbye(talk: &Talk<'_>) -> Result<(), Broken> {
         .goodbye_of(End::Client)
         .ok_or_else(|| Broken::missing(rules::GOODBYE, End::Client, "the client sent no message 15"))?;
     if goodbye.arrived.is_none() {
-        return Err(goodbye.breaks(rules::GOODBYE, "it never arrived"));
+        return Err(goodbye.breaks(rules::GOODBYE, "the message did not arrive"));
     }
     let acknowledged =
         transport::acknowledgement_of(talk.capture, End::Client, goodbye).ok_or_else(|| {
-            goodbye.shows(rules::GOODBYE_ACKED, End::Server, "no acknowledgement has its datagram")
+            goodbye.shows(rules::GOODBYE_ACKED, End::Server, "no acknowledgement covers its datagram")
         })?;
     match later_data(talk.capture, acknowledged) {
         Some((record, len)) => {
-            let why = format!("{len} bytes with messages after the acknowledgement of message 15");
+            let why = format!(
+                "a datagram of {len} bytes with messages, sent after the acknowledgement of message 15"
+            );
             Err(Broken::at(rules::SILENCE, End::Server, record, DATAGRAM_HEADER, why))
         }
         None => Ok(()),

@@ -54,14 +54,14 @@ fn missing(capture: &Capture, from: End, name: &str) -> Broken {
     let refusal = capture.of(End::Server).find_map(|(record, sent)| {
         wire::offline_id(&sent.bytes).filter(|id| REFUSALS.contains(id)).map(|id| (record, id))
     });
-    let why = format!("no {name} of the {} arrived in its turn", from.name());
+    let why = format!("no {name} from the {} arrived at this point of the handshake", from.name());
     match refusal {
         Some((record, id)) => Broken::at(
             rules::HANDSHAKE,
             End::Server,
             record,
             0,
-            format!("{why}, and the server refuses by {id:02x}"),
+            format!("{why}, and the server refused with message {id:02x}"),
         ),
         None => Broken::missing(rules::HANDSHAKE, from, why),
     }
@@ -104,7 +104,7 @@ pub(super) fn check<'a>(task: &Task, capture: &'a Capture) -> Result<Handshake<'
     let request_2 = find(capture, End::Client, reply_1.arrived, "request 2", is_offline(id::REQUEST_2))?;
     let reply_2 = find(capture, End::Server, request_2.arrived, "reply 2", is_offline(id::REPLY_2))?;
     let cut_off = |from, step: &Step<'_>, name: &str| {
-        Broken::at(rules::HANDSHAKE, from, step.record, step.bytes.len(), format!("{name} is cut off"))
+        Broken::at(rules::HANDSHAKE, from, step.record, step.bytes.len(), format!("{name} is truncated"))
     };
     let offered =
         wire::read_reply_1(reply_1.bytes).ok_or_else(|| cut_off(End::Server, &reply_1, "reply 1"))?;
@@ -143,8 +143,8 @@ impl Handshake<'_> {
             return Ok(());
         }
         let why = match returned {
-            Some(cookie) => format!("{cookie:08x} is no cookie of a reply 1"),
-            None => "it has no cookie".to_owned(),
+            Some(cookie) => format!("no reply 1 contained the cookie {cookie:08x}"),
+            None => "request 2 contains no cookie".to_owned(),
         };
         Err(Broken::at(rules::COOKIE, End::Client, self.request_2.record, COOKIE, why))
     }
@@ -165,7 +165,10 @@ impl Handshake<'_> {
             return Err(Broken::at(rules::MTU, End::Server, self.reply_1.record, offset, why));
         }
         if self.agreed.mtu > self.asked.mtu {
-            let why = format!("reply 2 says {} to a request for {}", self.agreed.mtu, self.asked.mtu);
+            let why = format!(
+                "reply 2 offers an MTU of {} after a request for {}",
+                self.agreed.mtu, self.asked.mtu
+            );
             let offset = REPLY_2_ADDRESS + wire::address_len(self.agreed.client);
             return Err(Broken::at(rules::MTU, End::Server, self.reply_2.record, offset, why));
         }

@@ -14,9 +14,10 @@ pub(super) fn sent(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     for message in talk.user(End::Client) {
         let number = message.number().filter(|&number| number < case.count);
         let Some(number) = number else {
-            return Err(
-                message.breaks(rules::SENT, format!("no message of the case: {:?}", message.number()))
-            );
+            return Err(message.breaks(
+                rules::SENT,
+                format!("a message that is not part of the case: {:?}", message.number()),
+            ));
         };
         if !message.is_complete {
             return Err(
@@ -55,7 +56,7 @@ pub(super) fn all_sent(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
 /// Checks that the client's messages arrived.
 pub(super) fn arrived(talk: &Talk<'_>) -> Result<(), Broken> {
     match talk.user(End::Client).find(|message| message.arrived.is_none()) {
-        Some(message) => Err(message.breaks(rules::ARRIVED, "it never arrived")),
+        Some(message) => Err(message.breaks(rules::ARRIVED, "the message did not arrive")),
         None => Ok(()),
     }
 }
@@ -68,16 +69,16 @@ pub(super) fn echoed(talk: &Talk<'_>) -> Result<(), Broken> {
     for echo in talk.user(End::Server) {
         let original = echo.number().and_then(|number| sent.get(&number));
         let Some(original) = original else {
-            return Err(echo.breaks(rules::ECHO_SAME, "it is the echo of no message"));
+            return Err(echo.breaks(rules::ECHO_SAME, "an echo of a message that was not sent"));
         };
         if !echo.is_complete {
             return Err(echo.breaks(rules::PARTS, format!("not all of its {} parts were sent", echo.parts)));
         }
         if let Some(at) = difference(original.bytes(), echo.bytes()) {
-            return Err(echo.breaks(rules::ECHO_SAME, format!("it differs from byte {at} on")));
+            return Err(echo.breaks(rules::ECHO_SAME, format!("the echo differs from byte {at} on")));
         }
         if echoes.insert(echo.number(), ()).is_some() {
-            return Err(echo.breaks(rules::ECHO_ONCE, "this message came back before"));
+            return Err(echo.breaks(rules::ECHO_ONCE, "the message was already echoed"));
         }
     }
     Ok(())
@@ -101,7 +102,7 @@ pub(super) fn all_echoed(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
         return Err(Broken::missing(
             rules::ECHOED,
             End::Server,
-            format!("{arrived} of {} messages came back", case.count),
+            format!("{arrived} of {} messages were echoed", case.count),
         ));
     }
     Ok(())
@@ -127,7 +128,7 @@ pub(super) fn indices(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
             let [one, other] = both;
             if case.wire == 3 && one.order >= other.order {
                 let why = format!(
-                    "the {} gave message {} index {} and the one before it {}",
+                    "the {} sent message {} with the ordering index {} and the previous one with {}",
                     end.name(),
                     message.number().unwrap_or_default(),
                     other.order,
@@ -136,8 +137,12 @@ pub(super) fn indices(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
                 return Err(message.breaks(rules::ORDER, why));
             }
             if one.is_sequenced() && (one.order, one.sequence) >= (other.order, other.sequence) {
-                let why =
-                    format!("the {} gave it index {} after {}", end.name(), other.sequence, one.sequence);
+                let why = format!(
+                    "the {} sent it with the sequencing index {} after {}",
+                    end.name(),
+                    other.sequence,
+                    one.sequence
+                );
                 return Err(message.breaks(rules::SEQUENCE, why));
             }
         }

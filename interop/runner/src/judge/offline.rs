@@ -34,7 +34,7 @@ pub(super) fn ping(capture: &Capture) -> Result<(), Broken> {
                 End::Server,
                 record,
                 TIME.start,
-                format!("no ping before it has the time {}", pong.time),
+                format!("no earlier ping contains the time {}", pong.time),
             ));
         }
         found = found.or(Some((record, pong)));
@@ -42,7 +42,7 @@ pub(super) fn ping(capture: &Capture) -> Result<(), Broken> {
     let (record, pong) =
         found.ok_or_else(|| Broken::missing(rules::PONG, End::Server, "the server sent no pong"))?;
     if !(1..DATA_LIMIT).contains(&pong.data.len()) {
-        let why = format!("{} bytes of data", pong.data.len());
+        let why = format!("the pong contains {} bytes of data", pong.data.len());
         return Err(Broken::at(rules::ADVERTISEMENT, End::Server, record, DATA, why));
     }
     Ok(())

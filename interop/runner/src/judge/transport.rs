@@ -23,7 +23,7 @@ pub(super) fn readable(capture: &Capture) -> Result<(), Broken> {
     for (record, sent) in capture.records.iter().enumerate() {
         let (offset, why) = match dissect(&sent.bytes) {
             Packet::Unreadable => (0, "neither an offline message nor a datagram of a connection"),
-            Packet::Data { broken: Some(offset), .. } => (offset, "no capsule begins here"),
+            Packet::Data { broken: Some(offset), .. } => (offset, "not a valid capsule"),
             _ => continue,
         };
         return Err(Broken::at(
@@ -44,7 +44,8 @@ pub(super) fn fresh_numbers(capture: &Capture) -> Result<(), Broken> {
         for (record, sent) in capture.of(end) {
             let Packet::Data { number, .. } = dissect(&sent.bytes) else { continue };
             if let Some(before) = used.insert(number, record) {
-                let why = format!("the {} numbered datagram {before} {number} too", end.name());
+                let why =
+                    format!("the {} had already sent datagram {before} with the number {number}", end.name());
                 return Err(Broken::at(rules::FRESH_NUMBER, end, record, NUMBER, why));
             }
         }
@@ -61,7 +62,8 @@ pub(super) fn acknowledgements_of_sent(capture: &Capture) -> Result<(), Broken> 
             let has_arrived = |number: &u32| arrivals.get(number).is_some_and(|&at| at <= sent.at);
             let mut numbers = ranges.into_iter().flat_map(|(first, last)| first..=last);
             if let Some(number) = numbers.find(|number| !has_arrived(number)) {
-                let why = format!("the {} acknowledges {number}, which had not arrived", end.name());
+                let why =
+                    format!("the {} acknowledges the number {number}, which had not arrived", end.name());
                 return Err(Broken::at(rules::ACK_OF_SENT, end, record, RANGES, why));
             }
         }
@@ -125,7 +127,10 @@ pub(super) fn acknowledged(talk: &Talk<'_>) -> Result<(), Broken> {
         for message in talk.of(end).iter().filter(|message| message.capsule.is_reliable()) {
             let is_due = message.arrived.is_some_and(|arrived| arrived < deadline);
             if is_due && time_in(talk.capture, &ranges, message).is_none() {
-                let why = format!("the {} acknowledged no datagram of this message", end.other().name());
+                let why = format!(
+                    "the {} acknowledged none of the datagrams with this message",
+                    end.other().name()
+                );
                 return Err(message.shows(rules::ACKED, end.other(), why));
             }
         }
@@ -147,7 +152,7 @@ pub(super) fn path(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
             sent.fate == wanted && took_effect && path::carries_a_message(&sent.bytes)
         });
         if !met {
-            let why = format!("no message of the {} met the fault of the path", end.name());
+            let why = format!("the path applied its fault to no message of the {}", end.name());
             return Err(Broken::missing(rules::TOUCHED, end, why));
         }
     }
@@ -164,7 +169,7 @@ pub(super) fn mtu_of_path(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     if case.path != Kind::Narrow || usize::from(talk.mtu) <= NARROW_MTU {
         return Ok(());
     }
-    let why = format!("an MTU of {} on a path of {NARROW_MTU}", talk.mtu);
+    let why = format!("an MTU of {} on a path with an MTU of {NARROW_MTU}", talk.mtu);
     Err(Broken::missing(rules::PATH_MTU, By::Both, why))
 }
 
@@ -211,8 +216,11 @@ pub(super) fn recovered(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     for end in [End::Client, End::Server] {
         for message in talk.user(end).filter(|message| message.capsule.is_reliable()) {
             if message.arrived.is_none() {
-                let why =
-                    format!("the {} sent it {} times, each in vain", end.name(), message.carriers.len());
+                let why = format!(
+                    "the {} sent it {} times, and it never arrived",
+                    end.name(),
+                    message.carriers.len()
+                );
                 let by = if had_time(talk, message) { end.into() } else { By::Both };
                 return Err(message.shows(rules::RECOVERED, by, why));
             }

@@ -74,7 +74,7 @@ fn a_server_must_print_ready() {
 fn a_client_that_fails_before_its_first_datagram_has_not_started() {
     let (by, why) = why_not_started("silent", "failing");
     assert_eq!(by, By::Client);
-    assert_eq!(why, "the client ended with status 3 before it sent a datagram");
+    assert_eq!(why, "the client exited with status 3 before it sent a datagram");
 }
 
 /// No datagrams are a failure even if the client exits with status 0.
