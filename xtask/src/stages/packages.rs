@@ -56,7 +56,7 @@ pub(super) fn workspaces() -> [Stage; 9] {
         Stage::in_workspace("differential", "scripts of calls show applications the same on the original and on rakwire, or what is documented",
             &[Need::CppCompiler, Need::CppPeer])
             .tier(Tier::Nightly, "a separate workspace, and the original runs in real time"),
-        Stage::new("interop-matrix", "every RakNet server with every client, judged by their datagrams: the runner's tests, and the page",
+        Stage::new("interop-matrix", "every RakNet server with every client, checked by packet captures: the runner's tests, and the page",
             &[Need::HostTests, Need::Peers], interop::matrix)
             .uses(Resource::DevProfile).tier(Tier::Nightly, "takes a quarter of an hour, mostly of waiting"),
         Stage::in_workspace("locks", "the locks of the driver keep their promises in many orders of steps", &[])
