@@ -174,6 +174,9 @@ impl World {
     /// Delivers a message to the server's application, unless a planted fault prevents it.
     fn handle_message_with_plant(&mut self, id: ConnectionId, mut message: Received) -> Kept {
         self.received += 1;
+        if self.plant == Some(Plant::LosesLastMessages) && self.is_of_leaving_client(&message) {
+            return Ok(());
+        }
         let is_chosen = self.received.is_multiple_of(PLANTED);
         match self.plant.filter(|_| is_chosen) {
             Some(Plant::LosesMessage) => return Ok(()),
@@ -194,6 +197,13 @@ impl World {
             Some((_, held)) => self.handle_message(id, &held),
             None => Ok(()),
         }
+    }
+
+    /// Returns true if a message is from a client that has called `disconnect` and has not reported the end.
+    fn is_of_leaving_client(&self, message: &Received) -> bool {
+        let attempt = split(&message.bytes).map(|(of, _)| (of as usize).wrapping_sub(self.first_attempt));
+        let mut leaving = self.clients.iter().flatten().filter(|client| client.left_at.is_some());
+        leaving.any(|client| client.current.map(|current| current.attempt) == attempt)
     }
 
     fn handle_message(&mut self, id: ConnectionId, message: &Received) -> Kept {

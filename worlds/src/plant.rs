@@ -7,6 +7,8 @@ use clap::ValueEnum;
 pub enum Plant {
     /// A message that arrived is not delivered to the server's application.
     LosesMessage,
+    /// Messages of a client that has disconnected are not delivered to the server's application.
+    LosesLastMessages,
     /// A message is delivered to the server's application twice.
     DoublesMessage,
     /// Two messages are delivered to the server's application in the wrong order.
