@@ -43,7 +43,7 @@ options! {
         serve: Option<PathBuf> = None, Text("DIR"), "serve", Restart;
         /// File for the process id, removed when the relay ends.
         pid_file: Option<PathBuf> = None, Text("FILE"), "pid-file", Restart;
-        /// Interval at which the host names of targets are resolved again; a running flow keeps its address.
+        /// Interval at which the host names of targets are resolved again; an open flow keeps its address.
         #[serde(with = "duration")]
         resolve_interval: Duration = secs(60), time(secs(1), DAY), "resolve-interval", Reload;
         /// Time that a shutdown waits for clients to leave.
@@ -86,7 +86,7 @@ options! {
         /// up, including those of a name with several addresses.
         #[serde(default = "Target::spare_addresses", deserialize_with = "spare_addresses")]
         spare_addresses: Vec<HostPort> = Vec::new(), Texts("HOST:PORT"), "", Reload;
-        /// Let the host name resolve to loopback or private addresses; a numeric address and localhost always may.
+        /// Let the host name resolve to loopback or private addresses; numeric addresses and localhost are exempt.
         #[serde(default = "Target::allow_private")]
         allow_private: bool = false, Switch, "", Reload;
         /// The protocol of the game server, as far as the relay uses it.
@@ -241,8 +241,8 @@ options! {
         /// UDP address and port for WebTransport, if different from --listen; port 0 picks a free one.
         #[serde(deserialize_with = "syntax::listen")]
         listen: Option<SocketAddr> = None, Text("ADDR"), "webtransport-listen", Restart;
-        /// UDP port by which pages reach WebTransport and data channels at the host of the relay's URL, if it differs
-        /// outside; pages behind a trusted proxy see no UDP port without it.
+        /// UDP port by which pages reach WebTransport and data channels at the host of the relay's URL, if the relay
+        /// listens on another port; pages that connect through a trusted proxy are offered UDP only if this is set.
         public_port: Option<NonZeroU16> = None, number("", 1, 65_535), "webtransport-public-port", Restart;
     }
 
@@ -268,14 +268,14 @@ options! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     #[serde(default)]
     pub struct WebRtcConfig["webrtc."] {
-        /// Offer data channels of WebRTC, on the UDP port with the number of the TCP port; requires --allow-any-origin,
-        /// --token-key or --webrtc-allow-without-origin.
+        /// Offer data channels of WebRTC, on the UDP port with the number of the TCP port. Without --allow-any-origin,
+        /// --token-key or --webrtc-allow-without-origin, data channels are not offered.
         enabled: bool = true, Switch, "webrtc", Restart;
         /// PEM file with the certificate of the data channels and its key, created if missing; without it a new one is
         /// generated at each start, and pages cannot keep the fingerprint.
         certificate: Option<PathBuf> = None, Text("FILE"), "webrtc-certificate", Restart;
-        /// Let every page connect by data channels, which do not reveal a page's origin, even if not every page may
-        /// connect.
+        /// Let every page connect by data channels, which do not reveal a page's origin, even if --allow-origin
+        /// restricts pages on other transports.
         allow_without_origin: bool = false, Switch, "webrtc-allow-without-origin", Reload;
     }
 
