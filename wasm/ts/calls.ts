@@ -59,12 +59,12 @@ export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 
 const TIMEOUT_MS = 10_000;
-const MAX_CALLS = 64;
-const MAX_BYTES = 4_096;
-/** The range of `maxBytes`: above a message header, and below the longest RakNet message. */
-const LEAST_BYTES = 128;
-const MOST_BYTES = 4 * 1024 * 1024;
-const MOST_CALLS = 65_536;
+const DEFAULT_MAX_CALLS = 64;
+const DEFAULT_MAX_BYTES = 4_096;
+/** The bounds of `maxBytes`: more than a message header, less than the longest RakNet message. */
+const MIN_BYTES = 128;
+const MAX_BYTES = 4 * 1024 * 1024;
+const MAX_CALLS = 65_536;
 
 /** The limits of remote calls. */
 export interface CallLimits {
@@ -135,12 +135,12 @@ export class RemoteCalls<S extends CallSchema> {
 
   /** @throws RakwireError with the code `bad-option`. */
   constructor(connection: Connection, schema: S, limits: CallLimits = {}) {
-    const { maxCalls = MAX_CALLS, maxBytes = MAX_BYTES } = limits;
+    const { maxCalls = DEFAULT_MAX_CALLS, maxBytes = DEFAULT_MAX_BYTES } = limits;
     checkNames(limits, ["maxCalls", "maxBytes"]);
     this.#functions = readNames(schema.functions);
     this.#signals = readNames(schema.signals);
-    this.#maxCalls = readInteger("maxCalls", maxCalls, 1, MOST_CALLS);
-    this.#maxBytes = readInteger("maxBytes", maxBytes, LEAST_BYTES, MOST_BYTES);
+    this.#maxCalls = readInteger("maxCalls", maxCalls, 1, MAX_CALLS);
+    this.#maxBytes = readInteger("maxBytes", maxBytes, MIN_BYTES, MAX_BYTES);
     this.#outgoing = new SendQueue(connection);
     this.#answers = new SendQueue(connection);
     this.#refusals = new SendQueue(connection);

@@ -29,8 +29,8 @@ const MAX_BYTES = 1024 ** 3;
 const TIMEOUT_MS = 30_000;
 const WINDOW = 32;
 const CHUNK = 64 * 1_024;
-const MOST_WINDOW = 0xffff;
-const MOST_CHUNK = 1024 ** 2;
+const MAX_WINDOW = 0xffff;
+const MAX_CHUNK = 1024 ** 2;
 /** The maximum number of files that are prepared ahead of the file being read. */
 const AHEAD = 64;
 
@@ -162,10 +162,10 @@ class Transfer implements FileTransfer {
       maxFileBytes: readInteger("maxFileBytes", maxFileBytes, 0, Number.MAX_SAFE_INTEGER),
     });
     this.#timeoutMs = readInteger("timeoutMs", options.timeoutMs ?? TIMEOUT_MS, 1, MAX_TIMEOUT_MS);
-    this.#mostReads = readInteger("window", options.window ?? WINDOW, 1, MOST_WINDOW);
+    this.#mostReads = readInteger("window", options.window ?? WINDOW, 1, MAX_WINDOW);
     this.#window = this.#mostReads;
     this.#pacer = new Pacer(options.maxBytesPerSecond, () => this.#request());
-    this.#chunk = this.#pacer.chunk(readInteger("chunkBytes", options.chunkBytes ?? CHUNK, 1, MOST_CHUNK), 1);
+    this.#chunk = this.#pacer.chunk(readInteger("chunkBytes", options.chunkBytes ?? CHUNK, 1, MAX_CHUNK), 1);
     signal?.throwIfAborted();
     this.#options = options;
     this.#outgoing = new SendQueue(connection);

@@ -26,10 +26,10 @@ export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 export type { RemoveReason, Replica, ReplicaOf } from "./replication/replica.js";
 export type { ClassName, EntityClasses, Field, FieldName } from "./replication/wire.js";
 
-const MAX_ENTITIES = 1_024;
-const MAX_BYTES = 1_024;
-const MOST_ENTITIES = 65_536;
-const MOST_BYTES = 65_536;
+const DEFAULT_MAX_ENTITIES = 1_024;
+const DEFAULT_MAX_BYTES = 1_024;
+const MAX_ENTITIES = 65_536;
+const MAX_BYTES = 65_536;
 const MAX_NUMBER = 0xffff_ffff;
 const UNRELIABLE: SendOptions = { reliability: "unreliable" };
 
@@ -102,12 +102,12 @@ export class Replicas<C extends EntityClasses, H = unknown> {
 
   /** @throws RakwireError with the code `bad-option`. */
   constructor(options: ReplicasOptions<C>) {
-    const { classes, maxEntities = MAX_ENTITIES, maxBytes = MAX_BYTES } = options;
+    const { classes, maxEntities = DEFAULT_MAX_ENTITIES, maxBytes = DEFAULT_MAX_BYTES } = options;
     checkNames(options, ["classes", "maxEntities", "maxBytes"]);
-    this.#maxBytes = readInteger("maxBytes", maxBytes, 1, MOST_BYTES);
+    this.#maxBytes = readInteger("maxBytes", maxBytes, 1, MAX_BYTES);
     this.#classes = readClasses(classes, maxBytes);
     this.#fingerprint = fingerprintOf(this.#classes);
-    const count = readInteger("maxEntities", maxEntities, 1, MOST_ENTITIES);
+    const count = readInteger("maxEntities", maxEntities, 1, MAX_ENTITIES);
     this.#places = new Places(this.#classes, count, (event) => this.#events.push(event), () => this.#sendLater());
   }
 

@@ -14,9 +14,9 @@ import { codeOfReason, DATA_HEADER, decodeRequest, encodeReply, reasonOfCode, RE
 const WINDOW = 32;
 const CHUNK = 32 * 1_024;
 /** The minimum chunk size in bytes. It fits a page with the longest entry. */
-const LEAST_CHUNK = 512;
-const MOST_CHUNK = 1024 ** 2;
-const MOST_WINDOW = 0xffff - 1;
+const MIN_CHUNK = 512;
+const MAX_CHUNK = 1024 ** 2;
+const MAX_WINDOW = 0xffff - 1;
 /** The size in bytes of a manifest page without entries. */
 const PAGE_HEADER = 28;
 /** The size in bytes of a manifest entry without its path. */
@@ -93,9 +93,9 @@ class Sender {
   constructor(connection: Connection, options: SendFilesOptions) {
     checkTransfer(options);
     this.#timeoutMs = readInteger("timeoutMs", options.timeoutMs ?? TIMEOUT_MS, 1, MAX_TIMEOUT_MS);
-    this.#window = readInteger("window", options.window ?? WINDOW, 1, MOST_WINDOW);
+    this.#window = readInteger("window", options.window ?? WINDOW, 1, MAX_WINDOW);
     this.#pacer = new Pacer(options.maxBytesPerSecond, () => void this.#reply());
-    this.#chunk = this.#pacer.chunk(readInteger("chunkBytes", options.chunkBytes ?? CHUNK, LEAST_CHUNK, MOST_CHUNK), LEAST_CHUNK);
+    this.#chunk = this.#pacer.chunk(readInteger("chunkBytes", options.chunkBytes ?? CHUNK, MIN_CHUNK, MAX_CHUNK), MIN_CHUNK);
     const { signal } = options;
     signal?.throwIfAborted();
     this.#options = options;

@@ -47,13 +47,13 @@ export const STREAM: CarrierName = "websocket";
 /** The id of RakNet's first connection request. The server derives the MTU from its length. */
 export const REQUEST_1 = 0x05;
 /** The minimum length of that request in bytes: id, magic and protocol version. */
-export const REQUEST_1_LEAST = 18;
+export const MIN_REQUEST_1 = 18;
 /** The longest text accepted from the relay, in characters. */
 const MAX_TEXT = 4_096;
 /** The longest time in milliseconds for which a relay may keep a flow. */
 const MAX_WITHIN_MS = 600_000;
 /** The maximum number of drop reasons per direction; a relay has fewer. */
-const MOST_REASONS = 16;
+const MAX_REASONS = 16;
 /**
  * The pause in milliseconds before the second attempt to continue a flow. The first attempt is immediate. The pause
  * doubles up to the maximum.
@@ -115,7 +115,7 @@ function isCount(value: unknown, least = 1): value is number {
 
 function readCounts(value: unknown): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const [name, count] of Object.entries(value ?? {}).slice(0, MOST_REASONS)) {
+  for (const [name, count] of Object.entries(value ?? {}).slice(0, MAX_REASONS)) {
     if (/^[a-z][a-z_]{1,30}$/.test(name) && isCount(count)) {
       counts[name.replace(/_./g, (pair) => pair.slice(1).toUpperCase())] = count;
     }

@@ -21,12 +21,12 @@ import {
   LONGEST_UPGRADE_MS,
   LOST_CARRIER,
   MIGRATING,
+  MIN_REQUEST_1,
   RACING,
   readFlow,
   readNotice,
   readText,
   REQUEST_1,
-  REQUEST_1_LEAST,
   REQUESTS,
   SILENT_MS,
   STREAM,
@@ -572,7 +572,7 @@ function fit(datagram: Uint8Array, longest: number): Uint8Array | undefined {
   if (datagram.length <= longest) {
     return datagram;
   }
-  return datagram[0] === REQUEST_1 && longest >= REQUEST_1_LEAST ? datagram.subarray(0, longest) : undefined;
+  return datagram[0] === REQUEST_1 && longest >= MIN_REQUEST_1 ? datagram.subarray(0, longest) : undefined;
 }
 
 /** Returns true if a carrier loses datagrams, like UDP. */

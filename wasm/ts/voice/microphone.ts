@@ -8,7 +8,7 @@ import { CAPTURE, FRAME_MICROS, FRAME_MS, Framer, mixDown, SAMPLE_RATE } from ".
 import type { Voice } from "./voice.js";
 
 /** The range of bit rates for speech, equal to that of the native encoder. */
-const [LEAST_BITS, MOST_BITS] = [6_000, 64_000];
+const [MIN_BITS, MAX_BITS] = [6_000, 64_000];
 /** The number of frames in the encoder above which further frames are dropped. */
 const MAX_ENCODING = 8;
 const SPEECH = { application: "voip", signal: "voice", frameDuration: FRAME_MICROS } as const;
@@ -62,7 +62,7 @@ export interface Microphone {
 export async function openMicrophone(voice: Voice, options: MicrophoneOptions = {}): Promise<Microphone> {
   const { bitsPerSecond = 24_000, isPushToTalk = false } = options;
   checkNames(options, [...WORKLET_OPTIONS, "bitsPerSecond", "isPushToTalk", "constraints", "track"]);
-  const bitrate = readInteger("bitsPerSecond", bitsPerSecond, LEAST_BITS, MOST_BITS);
+  const bitrate = readInteger("bitsPerSecond", bitsPerSecond, MIN_BITS, MAX_BITS);
   await requireCodec("AudioEncoder", globalThis.AudioEncoder, encoderConfig(SAMPLE_RATE, bitrate));
   const track = options.track ?? (await record(options.constraints));
   const microphone = new OpenMicrophone(voice, track, bitrate, !isPushToTalk, options.track === undefined);
