@@ -39,9 +39,9 @@ pub(super) const CASES: &[Case] = &[
     Case::new(519, "resend-new-number", MUST, GAPS, "The server retransmits a message in a datagram with a new number.", resend_number, Fault::ResendsSameDatagram),
     Case::new(520, "resend-same-message-number", MUST, GAPS, "The server keeps the reliable message number of a message that it retransmits.", resend_message, Fault::ResendsRenumbered),
     Case::new(521, "acknowledged-not-resent", MUST, ACKS, "The server does not retransmit an acknowledged message.", acked_not_resent, Fault::ResendsForever),
-    Case::new(522, "ack-run-read", MUST, RECORDS, "An acknowledgement record for a run (00 first last) acknowledges every datagram number in the run.", run_read, Fault::ReadsRunsAsSingles),
-    Case::new(523, "ack-odd-flag", SHOULD, RECORDS, "The server reads an acknowledgement record with a flag other than 0 or 1 as a single number.", odd_flag, Fault::FlagOneOnly),
-    Case::new(524, "ack-with-speed", SHOULD, DATAGRAMS, "The server reads an acknowledgement with an arrival speed (first byte E0).", with_speed, Fault::IgnoresSpeedForm),
+    Case::new(522, "ack-run-read", MUST, RECORDS, "An acknowledgement record for a range (flag byte 00) acknowledges every datagram number from its first to its last.", run_read, Fault::ReadsRunsAsSingles),
+    Case::new(523, "ack-odd-flag", SHOULD, RECORDS, "The server reads an acknowledgement record with a flag byte other than 00 or 01 as a single number.", odd_flag, Fault::FlagOneOnly),
+    Case::new(524, "ack-with-speed", SHOULD, DATAGRAMS, "The server reads an acknowledgement that contains an arrival speed: its first byte is E0 instead of C0.", with_speed, Fault::IgnoresSpeedForm),
     Case::new(525, "ack-low-bits", SHOULD, DATAGRAMS, "The server ignores bits 4 to 0 of the first byte of an acknowledgement.", low_bits, Fault::AckByteExact),
     Case::new(526, "ack-unknown-harmless", MUST, ACKS, "An acknowledgement of datagram numbers that the peer has not sent does not close the connection.", unknown_ack, Fault::DiesOfUnknownAck),
     Case::new(527, "nak-unknown-harmless", MUST, ACKS, "A negative acknowledgement of datagram numbers that the peer has not sent does not close the connection.", unknown_nak, Fault::DiesOfUnknownNak),
@@ -51,8 +51,8 @@ pub(super) const CASES: &[Case] = &[
     Case::new(531, "burst-merged", SHOULD, ACKS, "The peer acknowledges a burst of 40 datagrams with fewer than 40 acknowledgements.", merged, Fault::AcksSingly),
     Case::new(532, "ack-nothing-unsent", MUST, ACKS, "The peer acknowledges no datagram number that the suite has not sent.", nothing_unsent, Fault::AcksOneMore),
     Case::new(533, "data-hints-ignored", MUST, DATAGRAMS, "The peer accepts data datagrams with any value in bits 4 to 0 of the first byte, because these bits are hints.", hints, Fault::DataByteExact),
-    Case::new(534, "datagram-numbers-wrap", MUST, SERIAL, "Datagram numbers wrap at 2^24: the peer accepts and acknowledges datagram 0 after datagram FFFFFF.", wrap, Fault::NoWrap),
-    Case::new(535, "gap-across-wrap", SHOULD, RECORDS, "The peer reports a gap that crosses the wrap at 2^24 in runs that do not wrap.", gap_across_wrap, Fault::NaksWrapped),
+    Case::new(534, "datagram-numbers-wrap", MUST, SERIAL, "Datagram numbers wrap at 2^24: the peer accepts and acknowledges the datagram number 0 after the highest number, FFFFFF.", wrap, Fault::NoWrap),
+    Case::new(535, "gap-across-wrap", SHOULD, RECORDS, "The peer reports a gap that crosses the wrap at 2^24 in ranges that do not wrap.", gap_across_wrap, Fault::NaksWrapped),
     Case::new(536, "repeated-number-read", SHOULD, DUPLICATES, "The peer delivers a new reliable message in a datagram whose number it has already received.", number_twice, Fault::DropsRepeatedNumbers),
     Case::new(537, "repeated-number-unreliable", SHOULD, DUPLICATES, "The peer drops the unreliable messages of a duplicate datagram.", unreliable_once, Fault::UnreliableTwice),
 ];
@@ -454,7 +454,7 @@ fn hints(context: &mut Context) -> Check {
         session.number += 1;
         let capsule = Capsule::unreliable(wire::connected_ping(time));
         session.link.send(&wire::data(flags, number, &[capsule]))?;
-        session.expect_pong(time, &format!("a datagram that begins with {flags:02x}"))?;
+        session.expect_pong(time, &format!("a data datagram with the first byte {flags:02x}"))?;
     }
     Ok(())
 }
@@ -483,8 +483,10 @@ fn wrap(context: &mut Context) -> Check {
         session.acked.clear();
         let time = 0x5341_0000 + step;
         let number = ping(&mut session, time)?;
-        session.expect_pong(time, &format!("datagram {number:#x}"))?;
-        ensure(session.wait_ack(number)?, || format!("the peer did not acknowledge datagram {number:#x}"))?;
+        session.expect_pong(time, &format!("the datagram with number {number:#x}"))?;
+        ensure(session.wait_ack(number)?, || {
+            format!("the peer did not acknowledge datagram number {number:#x}")
+        })?;
     }
     Ok(())
 }
@@ -495,7 +497,7 @@ fn gap_across_wrap(context: &mut Context) -> Check {
     session.answers_pings = false;
     session.number = U24 - 3;
     ping(&mut session, 0x5351_0000)?;
-    session.expect_pong(0x5351_0000, "datagram fffffd")?;
+    session.expect_pong(0x5351_0000, "the datagram with number 0xfffffd")?;
     session.quiet()?;
     session.missing.clear();
     session.broken = 0;

@@ -31,7 +31,7 @@ pub(super) const CASES: &[Case] = &[
     Case::new(414, "new-incoming-twenty", MUST, CONTROL, "The server accepts a new incoming connection (13) that lists 20 addresses.", twenty_addresses, Fault::NewIncomingCount),
     Case::new(415, "new-incoming-ten", MUST, CONTROL, "The server accepts a new incoming connection (13) that lists 10 addresses.", ten_addresses, Fault::NewIncomingTen),
     Case::new(416, "new-incoming-other-port", MUST, "where-the-documents-disagree", "The server does not check the server address in new incoming connection (13).", other_port, Fault::ChecksNewIncoming),
-    Case::new(417, "server-pings", SHOULD, "pings", "The server sends a connected ping (00) when a connection opens, or within the timeout for silent connections.", server_pings, Fault::MuteControl(id::CONNECTED_PING)),
+    Case::new(417, "server-pings", SHOULD, "pings", "The server sends a connected ping (00) when a connection opens, or within the timeout for silent connections (--lifetime).", server_pings, Fault::MuteControl(id::CONNECTED_PING)),
     Case::new(418, "password-unexpected", MUST, CONTROL, "The server refuses a password that it does not have with invalid password (18).", password_wrong, Fault::IgnoresPassword),
     Case::new(419, "password-no-acceptance", MUST, CONTROL, "The server does not send connection request accepted (10) after a wrong password.", password_no_acceptance, Fault::RefusesAndAccepts),
     Case::new(420, "password-reliable", SHOULD, CONTROL, "The server sends invalid password (18) as a reliable message.", password_reliable, Fault::RefusesUnreliably),

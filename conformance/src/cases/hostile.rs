@@ -29,7 +29,7 @@ pub(super) const CASES: &[Case] = &[
     Case::new(1011, "incompatible-no-amplifier", MUST, VALIDATION, "Incompatible protocol version (19) is not longer than request 1 (05).", amplifies_19, Fault::LongIncompatible),
     Case::new(1012, "other-source-data", MUST, "datagrams", "The peer does not accept data for a connection from another port of the remote's host.", other_source, Fault::SharesConnectionsOfHost),
     Case::new(1013, "other-source-disconnection", MUST, "datagrams", "A disconnection notification (15) from another port of the remote's host does not close the connection.", other_source_15, Fault::SharesConnectionsOfHost),
-    Case::new(1014, "refusals-in-connection", MUST, "offline-messages", "Refusals (11, 12, 14, 17 and 1A) from the address of an open connection do not close it.", refusals, Fault::BelievesRefusals),
+    Case::new(1014, "refusals-in-connection", MUST, "offline-messages", "Refusals from the remote's address do not close a connection: connection attempt failed (11), already connected (12), no free incoming connections (14), connection banned (17) and IP recently connected (1A).", refusals, Fault::BelievesRefusals),
     Case::new(1015, "reply-in-connection", MUST, "both-dial", "Connection request accepted (10) from a client does not close the connection.", accepted, Fault::DiesOfId(id::ACCEPTED)),
     Case::new(1016, "request-again", MUST, "both-dial", "A connection request (09) in an open connection does not close the connection.", request_again, Fault::DiesOfId(id::CONNECTION_REQUEST)),
     Case::new(1017, "new-incoming-again", MUST, "both-dial", "A second new incoming connection (13) does not close the connection.", new_incoming_again, Fault::DiesOfSecondNewIncoming),
@@ -215,7 +215,7 @@ fn refusals(context: &mut Context) -> Check {
         session.link.send(&wire::refusal(id, session.guid))?;
         session.link.send(&wire::refusal(id, session.reply_2.guid))?;
     }
-    session.still_answers("refusals")
+    session.still_answers("refusals with the message ids 11, 12, 14, 17 and 1A")
 }
 
 fn harmless(context: &mut Context, message: impl Fn(&Session) -> Vec<u8>, what: &str) -> Check {

@@ -15,10 +15,10 @@ const CONTROL: &str = "control-messages";
 /// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
-    Case::new(801, "idle-pinged", MUST, KEEPING, "The peer sends a connected ping (00) on an idle connection within the timeout for silent connections.", idle_pinged, Fault::MuteControl(id::CONNECTED_PING)),
-    Case::new(802, "idle-pinged-again", MUST, KEEPING, "The peer sends at least two connected pings (00) on an idle connection within twice the timeout.", pinged_again, Fault::PingsOnce),
+    Case::new(801, "idle-pinged", MUST, KEEPING, "The peer sends a connected ping (00) on an idle connection within the timeout for silent connections (--lifetime).", idle_pinged, Fault::MuteControl(id::CONNECTED_PING)),
+    Case::new(802, "idle-pinged-again", MUST, KEEPING, "The peer sends at least two connected pings (00) on an idle connection within twice the timeout (--lifetime).", pinged_again, Fault::PingsOnce),
     Case::new(803, "ping-layout", MUST, CONTROL, "A connected ping (00) has 9 bytes.", ping_layout, Fault::LongPingOfServer),
-    Case::new(804, "idle-kept", MUST, KEEPING, "The peer keeps a connection open for longer than the timeout if the remote acknowledges datagrams and answers pings.", idle_kept, Fault::DropsIdle),
+    Case::new(804, "idle-kept", MUST, KEEPING, "The peer keeps a connection open for longer than the timeout (--lifetime) if the remote acknowledges datagrams and answers pings.", idle_kept, Fault::DropsIdle),
     Case::new(805, "silent-given-up", MUST, TIMEOUTS, "The server closes the connection of a silent client: the client's address can connect again.", given_up, Fault::NeverGivesUp),
     Case::new(806, "silent-guid-free", MUST, TIMEOUTS, "The server closes the connection of a silent client: the client's GUID can connect from another address.", guid_free, Fault::NeverGivesUp),
     Case::new(807, "silent-left-alone", MUST, TIMEOUTS, "The peer sends nothing more to a silent remote after it has closed the connection.", left_alone, Fault::SendsForever),
@@ -66,7 +66,7 @@ fn ping_layout(context: &mut Context) -> Check {
 fn idle_kept(context: &mut Context) -> Check {
     let mut session = context.open()?;
     session.pass(context.timing.lifetime)?;
-    session.still_answers("a timeout in which the suite sent only acknowledgements and pongs")
+    session.still_answers("the timeout (--lifetime), in which the suite sent only acknowledgements and pongs")
 }
 
 /// Repeats requests 1 and 2 until the server sends reply 2. Fails after twice the timeout of the peer.
@@ -84,7 +84,7 @@ fn granted_in_time(context: &Context, mut link: crate::link::Link, guid: u64) ->
         let pause = Instant::now() + context.timing.lifetime / 30;
         while link.receive(pause)?.is_some() {}
     }
-    fail("the server did not answer request 2 (07) with reply 2 (08) within twice the timeout")
+    fail("the server did not answer request 2 (07) with reply 2 (08) within twice the timeout (--lifetime)")
 }
 
 fn given_up(context: &mut Context) -> Check {
@@ -194,7 +194,7 @@ fn grants_soon(context: &Context, link: &mut crate::link::Link, guid: u64) -> Ch
         }
         link.during_quiet()?;
     }
-    fail(format!("the server answered request 2 (07) with {last:02x}"))
+    fail(format!("the server answered request 2 (07) with message id {last:02x} (00: no answer)"))
 }
 
 fn frees_address(context: &mut Context) -> Check {

@@ -265,7 +265,7 @@ fn second_read(context: &mut Context, mtu: u16) -> Check<(Link, Vec<u8>, Reply2)
     match wire::read_reply_2(&bytes) {
         Some(reply) => Ok((link, bytes, reply)),
         None => fail(format!(
-            "the server answered request 2 (07) with {:02x}, or with an invalid reply 2 (08)",
+            "the server answered request 2 (07) with message id {:02x}, or with an invalid reply 2 (08)",
             bytes[0]
         )),
     }
@@ -345,11 +345,11 @@ fn again(context: &mut Context) -> Check {
     let one = answer_to_request_2(&mut link, &mut reply, mtu, guid)?;
     let two = answer_to_request_2(&mut link, &mut reply, mtu, guid)?;
     ensure(one[0] == id::REPLY_2, || {
-        format!("the server answered the first request 2 (07) with {:02x}", one[0])
+        format!("the server answered the first request 2 (07) with message id {:02x}", one[0])
     })?;
     ensure(one == two, || {
         format!(
-            "the server answered the second request 2 (07) with {:02x}, or with a different reply 2 (08)",
+            "the server answered the second request 2 (07) with message id {:02x}, or with a different reply 2 (08)",
             two[0]
         )
     })
@@ -360,12 +360,12 @@ fn refused_for_guid(context: &mut Context) -> Check<(Reply1, Vec<u8>, u64)> {
     let mtu = reply.mtu;
     let one = answer_to_request_2(&mut link, &mut reply, mtu, new_guid())?;
     ensure(one[0] == id::REPLY_2, || {
-        format!("the server answered the first request 2 (07) with {:02x}", one[0])
+        format!("the server answered the first request 2 (07) with message id {:02x}", one[0])
     })?;
     let guid = new_guid();
     let two = answer_to_request_2(&mut link, &mut reply, mtu, guid)?;
     ensure(two[0] == id::ALREADY_CONNECTED, || {
-        format!("the server answered the request 2 (07) with a new GUID with {:02x}", two[0])
+        format!("the server answered the request 2 (07) that has a new GUID with message id {:02x}", two[0])
     })?;
     Ok((reply, two, guid))
 }
@@ -397,7 +397,7 @@ fn known_guid(context: &mut Context) -> Check {
     let mtu = reply.mtu;
     let bytes = answer_to_request_2(&mut link, &mut reply, mtu, session.guid)?;
     ensure(bytes[0] == id::ALREADY_CONNECTED, || {
-        format!("the server answered request 2 (07) with {:02x}", bytes[0])
+        format!("the server answered request 2 (07) with message id {:02x}", bytes[0])
     })
 }
 
@@ -409,7 +409,7 @@ fn connected(context: &mut Context) -> Check {
     let mtu = reply.mtu;
     let bytes = answer_to_request_2(&mut session.link, &mut reply, mtu, session.guid)?;
     ensure(bytes[0] == id::ALREADY_CONNECTED, || {
-        format!("the server answered request 2 (07) with {:02x}", bytes[0])
+        format!("the server answered request 2 (07) with message id {:02x}", bytes[0])
     })
 }
 
@@ -439,7 +439,9 @@ fn hidden_address(context: &mut Context) -> Check {
     let other = "192.0.2.77:7".parse().unwrap_or(link.target);
     let mtu = reply.mtu;
     let answer = answer_to_request_2_for(&mut link, &mut reply, other, mtu, new_guid())?;
-    ensure(answer[0] == id::REPLY_2, || format!("the server answered request 2 (07) with {:02x}", answer[0]))
+    ensure(answer[0] == id::REPLY_2, || {
+        format!("the server answered request 2 (07) with message id {:02x}", answer[0])
+    })
 }
 
 fn alone(context: &mut Context) -> Check {
@@ -485,7 +487,7 @@ fn full(context: &mut Context) -> Check {
     let (taken, _, _, bytes) = filled(context)?;
     leave(taken)?;
     ensure(bytes[0] == id::NO_FREE_CONNECTIONS, || {
-        format!("the full server answered request 2 (07) with {:02x}", bytes[0])
+        format!("the full server answered request 2 (07) with message id {:02x}", bytes[0])
     })
 }
 
@@ -518,7 +520,10 @@ fn place_free(context: &mut Context) -> Check {
     leave(taken)?;
     let bytes = answer_to_request_2(&mut link, &mut reply, mtu, new_guid())?;
     ensure(bytes[0] == id::REPLY_2, || {
-        format!("the server answered request 2 (07) with {:02x}, although a slot is free", bytes[0])
+        format!(
+            "the server answered request 2 (07) with message id {:02x}, although a slot is free",
+            bytes[0]
+        )
     })
 }
 

@@ -21,9 +21,9 @@ pub(super) const RESENDS: &[Case] = &[
     client(2542, "resend-of-13-new-number", MUST, GAPS, "The client retransmits a message in a datagram with a new number.", new_number, Fault::ResendsSameDatagram),
     client(2543, "resend-of-13-same-message", MUST, GAPS, "The client keeps the reliable message number of a message that it retransmits.", same_message, Fault::ResendsRenumbered),
     client(2544, "acknowledged-13-not-resent", MUST, "acknowledgements", "The client does not retransmit an acknowledged message.", acked, Fault::ResendsForever),
-    client(2545, "ack-run-read-by-client", MUST, RECORDS, "An acknowledgement record for a run (00 first last) acknowledges every datagram number in the run.", run_read, Fault::ReadsRunsAsSingles),
-    client(2546, "ack-odd-flag-of-server", SHOULD, RECORDS, "The client reads an acknowledgement record with a flag other than 0 or 1 as a single number.", odd_flag, Fault::FlagOneOnly),
-    client(2547, "ack-with-speed-of-server", SHOULD, DATAGRAMS, "The client reads an acknowledgement with an arrival speed (first byte E0).", with_speed, Fault::IgnoresSpeedForm),
+    client(2545, "ack-run-read-by-client", MUST, RECORDS, "An acknowledgement record for a range (flag byte 00) acknowledges every datagram number from its first to its last.", run_read, Fault::ReadsRunsAsSingles),
+    client(2546, "ack-odd-flag-of-server", SHOULD, RECORDS, "The client reads an acknowledgement record with a flag byte other than 00 or 01 as a single number.", odd_flag, Fault::FlagOneOnly),
+    client(2547, "ack-with-speed-of-server", SHOULD, DATAGRAMS, "The client reads an acknowledgement that contains an arrival speed: its first byte is E0 instead of C0.", with_speed, Fault::IgnoresSpeedForm),
     client(2548, "ack-low-bits-of-server", SHOULD, DATAGRAMS, "The client ignores bits 4 to 0 of the first byte of an acknowledgement.", low_bits, Fault::AckByteExact),
 ];
 
@@ -32,7 +32,7 @@ pub(super) const RESENDS: &[Case] = &[
 pub(super) const PACE: &[Case] = &[
     client(2811, "resends-of-13-bounded", SHOULD, "round-trip", "The client retransmits an unacknowledged message at most 40 times in a second.", bounded, Fault::ResendsWildly),
     client(2812, "resends-of-13-spaced", SHOULD, "round-trip", "The client does not retransmit a message earlier than 10 ms after its first transmission.", spaced, Fault::ResendsWildly),
-    client(2813, "handshake-given-up", MUST, "timeouts", "The client stops sending after a timeout if its connection request (09) is acknowledged but not answered.", given_up, Fault::NeverGivesUp),
+    client(2813, "handshake-given-up", MUST, "timeouts", "The client stops sending within twice the connection timeout (--lifetime) if its connection request (09) is acknowledged but not answered.", given_up, Fault::NeverGivesUp),
 ];
 
 /// The cases of malformed datagrams.
@@ -181,7 +181,7 @@ fn given_up(context: &mut Context) -> Check {
     let before = session.datagrams.len();
     session.pass(context.timing.lifetime)?;
     let after = session.datagrams.len() - before;
-    ensure(after == 0, || format!("the client sent {after} datagrams after the timeout"))
+    ensure(after == 0, || format!("the client sent {after} datagrams after twice the timeout (--lifetime)"))
 }
 
 fn amplifies(context: &mut Context) -> Check {

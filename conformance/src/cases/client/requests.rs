@@ -248,7 +248,7 @@ fn refused(context: &mut Context, kind: u8) -> Check {
     attempt.link.during_quiet()?;
     let reply = attempt.reply_2(request.mtu);
     attempt.link.send(&reply)?;
-    no_09(&mut attempt, &format!("{kind:02x} and then reply 2 (08)"))
+    no_09(&mut attempt, &format!("the refusal with message id {kind:02x} and a reply 2 (08)"))
 }
 
 fn refused_12(context: &mut Context) -> Check {

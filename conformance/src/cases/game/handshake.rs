@@ -44,8 +44,8 @@ pub(super) const ENDS: &[Case] = &[
     game(4505, "game-end-of-another", MUST, HANDSHAKE, "END from another address does not close the connection.", end_of_another, GameFault::EndFromAnyone),
     game(4506, "game-end-of-one", MUST, HANDSHAKE, "END does not close other connections.", end_of_one, GameFault::EndEndsAll),
     game(4507, "game-reconnects", SHOULD, "original-handshake", "The client can connect again from the same port after END.", reconnects, GameFault::KeepsEnded),
-    game(4508, "game-silent-given-up", MUST, TIMEOUTS, "The server closes the connection of a client that acknowledges nothing and sends nothing for the timeout.", given_up, GameFault::NeverGivesUp),
-    game(4509, "game-kept", MUST, HANDSHAKE, "The server keeps the connection of a client that sends packets open for longer than the timeout.", kept, GameFault::DropsIdle),
+    game(4508, "game-silent-given-up", MUST, TIMEOUTS, "The server closes the connection of a client that acknowledges nothing and sends nothing for the connection timeout (--lifetime).", given_up, GameFault::NeverGivesUp),
+    game(4509, "game-kept", MUST, HANDSHAKE, "The server keeps the connection of a client that sends packets open for longer than the timeout (--lifetime).", kept, GameFault::DropsIdle),
 ];
 
 /// The cases of malformed datagrams.
@@ -235,16 +235,18 @@ fn given_up(context: &mut Context) -> Check {
     session.acks.clear();
     let sequence = session.send(true, b"late")?;
     session.quiet()?;
-    ensure(session.acks_of(0, sequence) == 0, || "the server acknowledged a packet after the timeout".into())
+    ensure(session.acks_of(0, sequence) == 0, || {
+        "the server acknowledged a packet after the timeout (--lifetime)".into()
+    })
 }
 
 fn kept(context: &mut Context) -> Check {
     let mut session = context.open_game()?;
     for _ in 0..12 {
-        session.still_answers("a pause of a tenth of the timeout")?;
+        session.still_answers("a pause of a tenth of the timeout (--lifetime)")?;
         session.pass(context.timing.lifetime / 10)?;
     }
-    session.still_answers("a time that is longer than the timeout")
+    session.still_answers("a time that is longer than the timeout (--lifetime)")
 }
 
 /// Returns a pseudorandom datagram, which is the same in each run.
