@@ -138,7 +138,7 @@ pub async fn play_in_little_memory(url: String, target: String) -> Result<String
         }
     }
     if connection.ready(33 * 512, Delivery::RELIABLE).await != Err(SendError::NeverFits) || refused == 0 {
-        return Err(JsError::new("the memory has another size than it should"));
+        return Err(JsError::new("the memory does not have the configured size"));
     }
     connection.disconnect().await;
     options.password = b"wrong";
@@ -166,7 +166,7 @@ pub async fn play_game_protocol(
     {
         connection.send(message, reliability)?;
         if check_echo(&connection, message).await? != reliability {
-            return Err(JsError::new("the echo is of another reliability than the message"));
+            return Err(JsError::new("the reliability of the echo differs from that of the message"));
         }
     }
     connection.disconnect().await;

@@ -44,8 +44,8 @@ export async function makeMachines(context) {
   /** Returns the arguments of nsenter that run a command on a machine. The router's namespace contains the others. */
   const at = (machine, command) => [...enter, ...(machine === "router" ? [] : ["ip", "netns", "exec", machine]), ...command];
   const run = (machine, ...command) => execFileSync("nsenter", at(machine, command), { stdio: ["ignore", "pipe", "inherit"] });
-  /** Sets the largest packet on the link to a machine. */
-  const narrow = (machine, mtu) => {
+  /** Sets the MTU of the link to a machine, in bytes. */
+  const setMtu = (machine, mtu) => {
     for (const network of Object.values(NETWORKS)) {
       run("router", "ip", network.family, "route", "replace", network[machine], "dev", `to_${machine}`, ...(network.metric ?? []), "mtu", "lock", String(mtu));
     }
@@ -53,9 +53,9 @@ export async function makeMachines(context) {
   return {
     run,
     /** Limits packets between client and server to `mtu` bytes in both directions. */
-    narrow: (mtu) => ["client", "server"].forEach((machine) => narrow(machine, mtu)),
+    setPathMtu: (mtu) => ["client", "server"].forEach((machine) => setMtu(machine, mtu)),
     /** Limits packets from the server to the client to `mtu` bytes. */
-    narrowBack: (mtu) => narrow("client", mtu),
+    setReturnMtu: (mtu) => setMtu("client", mtu),
     /** Drops fragments for both machines, as many firewalls do. */
     dropFragments: () => ["client", "server"].forEach((machine) => run(machine, "nft", DROP_FRAGMENTS)),
     /** Blocks all packets to the server's port in the firewall of the client's machine. */

@@ -103,7 +103,7 @@ test("the page of the quickstart shows the documented output", async (t) => {
   const alias = { rakwire: join(PACKAGE, "dist/index.js") };
   await build({ entryPoints: [join(folder, "main.ts")], bundle: true, format: "esm", target: "es2022", alias, outdir: folder });
   writeFileSync(join(folder, "index.html"), '<!doctype html><body><script type="module" src="main.js"></script>');
-  // Served from another port than the relay's, like a page of a development server.
+  // Served from a port other than the relay's, like a page of a development server.
   const server = await serve(folder);
   t.after(() => server.stop());
 

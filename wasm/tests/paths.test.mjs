@@ -33,8 +33,8 @@ async function startClient(machines, address, transport, machine = "client") {
 }
 
 /**
- * The transports, the address families and the MTUs of the narrow paths. Chromium's WebTransport carries datagrams of
- * 1,024 bytes, which fit every IPv6 link.
+ * The transports, the address families, and the MTUs of the paths and tunnels in bytes. Chromium's WebTransport carries
+ * datagrams of 1,024 bytes, which fit every IPv6 link.
  */
 const WAYS = [
   { transport: "websocket", family: "IPv4", mtu: 1_400, tunnel: 1_280 },
@@ -46,9 +46,9 @@ const WAYS = [
 
 for (const { transport, family, mtu, tunnel } of WAYS) {
   const { address } = NETWORKS[family];
-  test(`${transport}, ${family}: large messages arrive over a narrower return path of the server`, async (t) => {
+  test(`${transport}, ${family}: large messages arrive if only the path from the server to the client has a small MTU`, async (t) => {
     const machines = await makeMachines(t);
-    machines.narrowBack(mtu);
+    machines.setReturnMtu(mtu);
     await startServer(machines, address);
     const { echo } = await startClient(machines, address, transport);
     await echo();
@@ -59,13 +59,13 @@ for (const { transport, family, mtu, tunnel } of WAYS) {
     await startServer(machines, address);
     const { echo } = await startClient(machines, address, transport);
     await echo();
-    machines.narrow(tunnel);
+    machines.setPathMtu(tunnel);
     await echo();
   });
 
-  test(`${transport}, ${family}: large messages arrive over a narrower path that drops fragments`, async (t) => {
+  test(`${transport}, ${family}: large messages arrive over a path with a small MTU that drops fragments`, async (t) => {
     const machines = await makeMachines(t);
-    machines.narrow(mtu);
+    machines.setPathMtu(mtu);
     machines.dropFragments();
     await startServer(machines, address);
     const { mtu: reached, echo } = await startClient(machines, address, transport);

@@ -33,7 +33,7 @@ function expiringTokens(t) {
 
 const NO_TOKENS = { first: [], again: [], options: () => ({}) };
 
-/** Opens connections through a relay that the test can restart at the same address. */
+/** Opens connections through a relay that the test can restart on the same address. */
 async function startRestartable(t, { echo: args, options }, tokens) {
   const echo = await startEcho(t, ...args);
   const targets = { game: echo.address };

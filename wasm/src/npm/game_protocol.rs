@@ -33,8 +33,8 @@ pub struct GameProtocolPeer {
 
 #[wasm_bindgen]
 impl GameProtocolPeer {
-    /// Creates a peer that is not connected, from 256 random bits; `None` if there is not enough memory. 0 selects a
-    /// default: 4,096 blocks of 512 bytes, and a timeout of 15 s.
+    /// Creates a peer that is not connected. `a` to `d` are 256 bits of entropy. For each later number, 0 selects the
+    /// default: 4,096 blocks of 512 bytes, and a timeout of 15 s. Returns `None` if there is not enough memory.
     pub fn create(
         a: u64,
         b: u64,

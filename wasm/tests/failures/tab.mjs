@@ -50,7 +50,7 @@ const ECHO = `(async () => {
 })()`;
 
 /**
- * Returns the rows of one transport, with or without a worker. The relay listens at `listen`. `openTab` opens a tab at
+ * Returns the rows of one transport, with or without a worker. The relay listens on `listen`. `openTab` opens a tab at
  * a URL, which has these methods:
  *
  * - `evaluate` returns the value of an expression.

@@ -6,7 +6,7 @@ const FIRST_ID = 0x86;
 const LAST_ID = 0xff;
 /** The compression byte, which follows the id: not compressed. */
 const PLAIN = 0;
-/** Lengths are below 2^28: four groups of seven bits. */
+/** Message lengths in bytes must be below this number, because four groups of seven bits encode them. */
 const LENGTH_END = 2 ** 28;
 const MAX_GROUPS = 4;
 

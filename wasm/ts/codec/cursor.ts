@@ -235,7 +235,7 @@ export class CodecError extends Error {
 /** The bit order within bytes and numbers: least or most significant bit first. */
 export type BitOrder = "lsb" | "msb";
 
-/** The maximum width in bits of numbers that are not a `bigint`. */
+/** The maximum width in bits of a value of the type `number`. Wider values are passed as `bigint`. */
 const WORD = 32;
 
 function checkWidth(count: number): void {

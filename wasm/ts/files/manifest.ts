@@ -198,7 +198,7 @@ export async function sliceOf(present: PresentBytes, from: number, to: number): 
 
 const BLOCK = 64;
 const ROUNDS = 64;
-/** The padding of the last block: a set bit and the length in bits. */
+/** The minimum padding of the last block in bytes: 0x80, and the length in bits as a 64-bit number. */
 const TAIL = 9;
 
 /** Returns the first fractional bits of roots of the first primes, the constants of the algorithm. */

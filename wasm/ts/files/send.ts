@@ -290,7 +290,7 @@ export function checkTransfer(options: { delivery?: SendOptions }, ...own: strin
 
 /** The maximum unused time that counts as credit, in milliseconds. */
 const BURST_MS = 100;
-/** The minimum number of chunks per second, which keeps the peer from timing out. */
+/** A rate limit reduces the chunk size to send at least this number per second, so that the peer does not time out. */
 const CHUNKS_PER_SECOND = 4;
 
 /** Limits the sending rate. */

@@ -10,8 +10,9 @@ import { fingerprint } from "../plugin/connection.js";
 export const UPDATE_ID = 130;
 /** The length of an update before its records, in bytes. */
 export const HEADER = 5;
-/** The first two bytes of a message with the class fingerprint, and its length in bytes. */
+/** The first two bytes of a message with the class fingerprint. */
 const CLASSES = 0x8302;
+/** The length of the class fingerprint in bytes. */
 const FINGERPRINT = 8;
 /** The first two bytes of an acknowledgement. */
 const ACKNOWLEDGEMENT = 0x8300;
@@ -239,7 +240,7 @@ function countOfFitting(states: readonly State[], classes: readonly EntityClass[
   return count;
 }
 
-/** The number of ticks in an acknowledgement. */
+/** The number of ticks that an acknowledgement covers: the latest received tick and the 32 before it. */
 const WINDOW = 33;
 
 /** The latest received tick, and a bit for each of the 32 ticks before it. */

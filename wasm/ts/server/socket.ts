@@ -82,12 +82,15 @@ export class ServerSocket implements Sink {
   }
 }
 
-/** The length of an address in Rust: 16 bytes of IPv6 or IPv4-mapped address, the port, and an interface number. */
+/**
+ * The length of an address in bytes, as in Rust: 16 bytes of IPv6 or IPv4-mapped address, 2 bytes of port, and 4 bytes
+ * of interface number.
+ */
 export const ADDRESS = 22;
 
-/** The offset of the port. */
+/** The offset of the port in an address, in bytes. */
 const PORT = 16;
-/** The offset of the interface number of a link-local address. */
+/** The offset of the interface number in a link-local address, in bytes. */
 const INTERFACE = 18;
 
 /** The prefix of an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2). */

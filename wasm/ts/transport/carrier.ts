@@ -46,7 +46,10 @@ export const LONGEST_YIELD_MS = 250;
 
 /** The close code of a lost connection. */
 export const LOST = 1006;
-/** The close code of a connection that the client closed. */
+/**
+ * Normal closure (RFC 6455 section 7.4.1): sent when the client closes a connection, and assumed for a WebTransport
+ * session that closes without a code.
+ */
 export const NORMAL_CLOSURE = 1000;
 /** The close reason of a relay that sends 4403 because it has banned the address. */
 const BANNED = "this address is banned";

@@ -21,7 +21,10 @@ import { loopbackHosts } from "./local-network.js";
 
 /** The prefix of control messages. */
 const PREFIX = new TextEncoder().encode("rakwire:");
-/** The delay of closing in milliseconds. Browsers drop unsent datagrams on close, such as a disconnect notification. */
+/**
+ * The delay before a session is closed, in milliseconds. Browsers drop unsent datagrams on close, such as a disconnect
+ * notification.
+ */
 const LAST_MS = 20;
 
 /** Members of WebTransport that TypeScript does not declare yet, or that browsers name differently. */

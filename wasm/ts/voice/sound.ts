@@ -26,7 +26,7 @@ const MAX_GAP = 5;
 const SURPLUS_FRAMES = 50;
 /**
  * The number of frames after which a newer frame becomes the reference of the jitter measurement. It must stay below
- * half the number range.
+ * half of {@link NUMBERS}, because frame numbers wrap around.
  */
 const MAX_SINCE = 1 << 10;
 /** The maximum lateness that is recorded, in microseconds. */
