@@ -68,7 +68,7 @@ async function hostile(limits) {
 
 const callOf = (number, name, payload) => encodeCall({ kind: "call", number, name, payload: Uint8Array.from(payload) });
 
-test("message encoding matches the vectors", () => {
+test("messages encode to the vectors and decode from them, and malformed messages do not decode", () => {
   assert.equal(VECTORS.length, 7);
   for (const { hex: expected, message: kind, number, name, payload, refusal, code = 0 } of VECTORS) {
     const message = {
@@ -152,7 +152,7 @@ for (const protocol of ["raknet", "game"]) {
 }
 
 // The RakNet echo server does not echo messages of plugins.
-test("game: both peers call each other over a real connection", async (t) => {
+test("game: calls and signals pass over a real connection, and a call on a closing connection fails", async (t) => {
   const { address } = await startEcho(t, "--protocol", "game");
   const connection = await connect(`udp://${address}`, { protocol: "game", timeoutMs: LIMIT_MS });
   // Echoed calls are served here.
@@ -164,7 +164,6 @@ test("game: both peers call each other over a real connection", async (t) => {
   const said = new Promise((resolve) => calls.connect("said", { isAllowed: anybody, handle: resolve }));
   calls.signal("said", "snow");
   assert.equal(await said, "snow");
-  // A call that is in progress when the connection closes fails.
   const call = calls.call("nobody", undefined, { timeoutMs: LIMIT_MS });
   await assert.rejects(call, fails("unknown-function", /no function/));
   const closing = connection.close();
@@ -321,7 +320,7 @@ test("a call cancelled while queued is never sent, and the others keep their ord
   await assert.rejects(all[0], fails("not-connected", /ended/));
 });
 
-test("signals reach all connected handlers in order", async (t) => {
+test("signals reach all handlers that allow them, in the order of priority", async (t) => {
   const reported = reports(t);
   const { client, server } = await callPair("raknet");
   const log = [];
@@ -385,7 +384,7 @@ test("calls and signals above maxCalls are refused", async () => {
   await Promise.allSettled(waiting);
 });
 
-test("unrequested, wrong and duplicate answers have no effect", async () => {
+test("unrequested and duplicate answers are ignored, and an invalid answer fails its call", async () => {
   const { calls, say, sent } = await hostile({ maxBytes: 128 });
   say(encodeCall({ kind: "answer", number: 0, payload: hex("2a") }), hex("7f02000000090000"));
   const call = calls.call("add", [1, 2]);
@@ -404,7 +403,7 @@ test("unrequested, wrong and duplicate answers have no effect", async () => {
   assert.equal(calls.stats().malformed, 3);
 });
 
-test("invalid calls fail immediately", async () => {
+test("invalid calls, signals, schemas and limits are refused immediately", async () => {
   const { calls, connection } = await hostile({ maxBytes: 128 });
   await assert.rejects(calls.call("gone", []), fails("bad-option", /no gone/));
   await assert.rejects(calls.call("add", ["a", 2]), fails("bad-option", /do not match/));

@@ -8,7 +8,7 @@ import { connectTo, echoFixture, PROTOCOLS } from "./protocols.mjs";
 import { echoOf, fails, hasFullQueue, LIMIT_MS, next, nextNumbers, numbered, pattern, startRelay, until } from "./support.mjs";
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: messages are echoed unchanged`, async (t) => {
+  test(`${protocol.name}: messages are echoed unchanged and counted, and sending after the close fails`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open();
     let messagesSent = 0;
@@ -95,7 +95,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal(inFlight, 0);
   });
 
-  test(`${protocol.name}: sending too fast fails with queue-full`, async (t) => {
+  test(`${protocol.name}: a full queue and messages that are too long, empty or not bytes fail with distinct codes`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open();
     assert.throws(() => {
@@ -177,7 +177,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal(connection.stats().messagesDiscarded, 0);
   });
 
-  test(`${protocol.name}: ready resolves when a refused message would be accepted`, async (t) => {
+  test(`${protocol.name}: ready resolves when a refused message would be accepted, and fails for an invalid length or a closed connection`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open({ memory: protocol.smallMemory });
     connection.addEventListener("message", () => undefined);
@@ -250,7 +250,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal(connection.stats().inFlight, 0);
   });
 
-  test(`${protocol.name}: the memory option limits the length of messages`, async (t) => {
+  test(`${protocol.name}: the memory option limits the length of messages, and invalid values are refused`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open({ memory: { blocks: 64, blockSize: 512 } });
     assert.throws(() => connection.send(pattern(32 * 512 + 1)), fails("too-long", /exceeds/));

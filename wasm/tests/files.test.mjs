@@ -44,7 +44,7 @@ async function readAll(transfer) {
   return tree;
 }
 
-test("message encoding matches the vectors", () => {
+test("messages encode to the vectors and decode from them, and malformed messages do not decode", () => {
   assert.equal(VECTORS.length, 9);
   const digest = (byte) => new Uint8Array(32).fill(byte);
   const page = {
@@ -94,7 +94,7 @@ test("paths that leave the directory or are malformed are refused", () => {
 });
 
 for (const protocol of ["raknet", "game"]) {
-  test(`${protocol}: all files arrive in the order of their paths`, async () => {
+  test(`${protocol}: all files arrive in the order of their paths, and the connection can carry another transfer`, async () => {
     const [from, to] = await openPair(protocol);
     const notices = [];
     const progress = [];
@@ -189,7 +189,7 @@ for (const worker of [false, true]) {
   });
 }
 
-test("a transfer resumes with present bytes and skips unchanged files", async () => {
+test("a transfer resumes after present bytes, skips unchanged files and restarts files that differ", async () => {
   const [from, to] = await openPair("raknet");
   const big = TREE["maps/big.bin"];
   const present = {
@@ -388,7 +388,7 @@ test("a pause for the rate limit does not count as missing progress", async (t) 
   await Promise.all([reading, sending]);
 });
 
-test("either side can cancel a transfer, and its peer is notified", async () => {
+test("either side can cancel a transfer and its peer is notified, and closing the connection fails both sides", async () => {
   const [from, to] = await openPair("raknet");
   const controllers = [new AbortController(), new AbortController()];
   for (const [index, { signal }] of controllers.entries()) {
@@ -509,7 +509,7 @@ async function greedyReceiver(...requests) {
   return { result, notices, ...fake };
 }
 
-test("out-of-range requests and too many open requests fail the transfer", async () => {
+test("out-of-range requests and too many open requests fail the transfer, and malformed requests are ignored", async () => {
   const read = { kind: "read", number: 1, file: 1, offset: 0, length: 1_000 };
   const refused = [
     ["unknown", { ...read, file: 5 }],

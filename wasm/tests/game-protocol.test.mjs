@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { connectTo, echoFixture, GAME_PROTOCOL } from "./protocols.mjs";
 import { codeOf, echoOf, fails, pattern, startRelay } from "./support.mjs";
 
-test("messages of all lengths are echoed unchanged as reliable or unreliable", async (t) => {
+test("messages of valid lengths are echoed unchanged, and other lengths and reliabilities are refused", async (t) => {
   const { open } = await echoFixture(t, GAME_PROTOCOL);
   const connection = await open();
   let messagesSent = 0;

@@ -114,7 +114,7 @@ for (const [what, decision] of [["refused by the player", "denied"], ["refused b
   });
 }
 
-test("every transport reaches a relay on this machine once the user allows it", async (t) => {
+test("every transport reaches a relay on this machine once the user allows it, and an absent relay is unreachable", async (t) => {
   const relay = await start(t);
   const { page } = await openPublicPage(t, relay, { decision: "granted" });
   for (const way of [...WAYS, { isPing: true }]) {

@@ -94,7 +94,7 @@ test("the timer fires at the timeout of the peer", (t) => {
   assert.equal(seen.timeouts[1] - seen.timeouts[0], 30);
 });
 
-test("without a transport, the loop polls only the timeouts of the peer", (t) => {
+test("without a transport, the loop polls only the timeouts of the peer, and sends once there is one", (t) => {
   const { pass } = standingClock(t);
   const { seen, peer, sink, loop } = fixture({ datagrams: 1, hasRoom: false });
   t.after(() => loop.stop());

@@ -97,7 +97,7 @@ test("a server list contains the servers that answer, in order", async (t) => {
   assert.deepEqual(await discover(at(relay), { ...options, targets: [] }), []);
 });
 
-test("servers refused by the relay are left out and reported", async (t) => {
+test("servers refused by the relay are left out and reported, and an unreachable relay fails the call", async (t) => {
   const echo = await startEcho(t, "--advertise", "one");
   const relay = await startRelay(t, { one: echo.address });
   const unavailable = [];
@@ -219,7 +219,7 @@ class Connecting extends EventTarget {
 }
 
 test("a cancelled ping sends the relay no requests", async (t) => {
-  const fetched = t.mock.method(globalThis, "fetch", () => Promise.reject(new Error("it asks")));
+  const fetched = t.mock.method(globalThis, "fetch", () => Promise.reject(new Error("the cancelled ping sent a request")));
   const failed = new Promise((resolve) => {
     Connecting.onFailed = resolve;
   });

@@ -146,7 +146,7 @@ test("an exception of a plugin is reported, and the connection continues", async
   assert.equal(reported.length, 1);
 });
 
-test("plugins cannot be attached to other objects than connections", () => {
+test("plugins cannot be attached to objects other than connections", () => {
   assert.throws(() => attach({}, collector().plugin), fails("bad-option", /connection/));
 });
 

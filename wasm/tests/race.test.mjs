@@ -74,7 +74,7 @@ test("an open WebSocket is delayed briefly for a better carrier", async () => {
   assert.deepEqual(refused.won, [{ code: 4404, reason: "unknown target" }]);
 });
 
-test("the next carrier starts at once when one fails during its head start", async () => {
+test("the next carrier starts at once when one fails during its head start, and a cancelled race closes its carriers", async () => {
   const { clock, carriers, won, race } = startRace(["webtransport", "webrtc", "websocket"]);
   await clock.pass(10);
   carriers[0].events.onClose({ code: 1006, reason: "no UDP" });
@@ -295,7 +295,7 @@ async function startUpgrade(t, { opens = true } = {}) {
   return started;
 }
 
-test("control messages on one carrier do not answer the flow request of another", async (t) => {
+test("control messages on one carrier do not answer the flow request of another, which is tried again when the first is lost", async (t) => {
   const { transport, carriers, clock } = await startUpgrade(t);
   carriers[1].nameFlow(false);
   await clock.pass(10_000);

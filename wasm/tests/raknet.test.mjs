@@ -87,7 +87,7 @@ test("RakNet's ids are rejected, and all others pass in both directions", async 
   assert.equal((await connection.close()).code, "local");
 });
 
-test("a receipt resolves with the outcome of a message", async (t) => {
+test("a receipt resolves with the outcome of a message, and fails for a message that cannot be sent", async (t) => {
   const { open, echo } = await echoFixture(t, RAKNET);
   const connection = await open({ silenceTimeoutMs: 60_000 });
   const outcomes = ["reliable", "reliable-ordered"].map((reliability) =>
@@ -134,7 +134,7 @@ test("a receipt does not wait for messages to be read", async (t) => {
   await connection.close();
 });
 
-test("a receipt can be awaited for a limited time", async (t) => {
+test("a signal cancels the wait for a receipt, and prevents sending if it is already aborted", async (t) => {
   const { open, echo } = await echoFixture(t, RAKNET);
   const connection = await open();
   const reason = new Error("enough");
@@ -150,7 +150,7 @@ test("a receipt can be awaited for a limited time", async (t) => {
   connection.close();
 });
 
-test("a server with a password admits only clients that send it", async (t) => {
+test("a server with a password admits only clients that send it, and the client refuses invalid passwords", async (t) => {
   const echo = await startEcho(t, "--password", "gehe1m-ß");
   const relay = await startRelay(t, { game: echo.address });
   const open = (options) => connectTo(relay, RAKNET, options);
@@ -203,7 +203,7 @@ async function startIncompatible(context, version) {
   return `127.0.0.1:${socket.address().port}`;
 }
 
-test("errors name the cause", async (t) => {
+test("a client retries with the version that the server reports, and errors name the cause", async (t) => {
   const cpp = await startCpp(t);
   const stubborn = await startIncompatible(t, 7);
   const relay = await startRelay(t, { game: cpp.address, stubborn, gone: "127.0.0.1:9" });

@@ -56,7 +56,7 @@ async function talker() {
   return { ...fake, events, sent, say };
 }
 
-test("message encoding matches the vectors", () => {
+test("messages encode to the vectors and decode from them, and malformed messages do not decode", () => {
   assert.equal(VECTORS.length, 5);
   for (const { hex: bytes, message, event } of VECTORS) {
     assert.equal(Buffer.from(encodeReady(message, event)).toString("hex"), bytes);
@@ -122,7 +122,7 @@ test("a forced event completes at all peers and stays completed", async () => {
   assert.ok(all.every(({ isCompleted, status }) => isCompleted && status === "force-all-set"));
 });
 
-test("messages about unknown events have no effect", async () => {
+test("messages about unknown events, or from peers that an event does not wait for, have no effect", async () => {
   const { events, sent, say, connection } = await talker();
   const event = events.open(7);
   event.set(true);
@@ -155,7 +155,7 @@ test("a query is answered, and a flood of queries queues one answer", async () =
   assert.deepEqual(sent.slice(3), ["set"]);
 });
 
-test("a wait is cancelled by its signal, and an invalid event is an error", async () => {
+test("a wait is cancelled by its signal, and invalid or too many events are refused", async () => {
   const { events, connection } = await talker();
   const event = events.open(7);
   assert.equal(events.open(7), event);

@@ -254,7 +254,7 @@ test("a short connection does not reset the back-off, and a lasting one does", a
   assert.deepEqual(mock.pauses, [[0, 100], [0, 200], [0, 400], [0, 100]]);
 });
 
-test("a signal cancels a pause with its reason", async (t) => {
+test("a signal cancels a pause with its reason, and an aborted signal allows no attempt", async (t) => {
   const mock = mockPauses(t);
   const { signal, abort, count } = watchedSignal();
   const reason = new Error("enough");

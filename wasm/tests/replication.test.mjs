@@ -73,7 +73,7 @@ function randomNumbers(seed) {
   };
 }
 
-test("message encoding matches the vectors", async () => {
+test("updates are applied and answered as in the vectors", async () => {
   const { replicas, say, sent, takeSent } = await hostile();
   const messages = VECTORS.map(({ hex: bytes }) => bytes);
   const [created, , moved, , given, , ownStates, removed] = messages;
@@ -129,7 +129,7 @@ for (const [name, steps] of Object.entries(RUNS)) {
   });
 }
 
-test("updates are acknowledged immediately and unreliably in both protocols", async () => {
+test("updates are acknowledged immediately and unreliably in both protocols, and unsent acknowledgements are dropped", async () => {
   for (const protocol of ["raknet", "game"]) {
     const { say, sent, takeSent, peer, replicas } = await hostile(LIMITS, protocol);
     say(hex(VECTORS[0].hex), hex(VECTORS[2].hex), hex(VECTORS[4].hex));
@@ -207,7 +207,7 @@ test("replication continues after random bytes, modified messages and floods", a
   assert.ok(updates > 0 && late > 0 && malformed > 0);
 });
 
-test("an entity is found by its id and by its handle", async () => {
+test("an entity is found by its id and by its handle, and keeps its object after an update", async () => {
   const { replicas, say } = await hostile();
   say(hex(VECTORS[0].hex));
   const [narrow, wide] = replicas;
@@ -329,7 +329,7 @@ test("all changes until the next microtask share as few messages as possible", a
   assert.deepEqual(small.takeSent(), [states(1, [[0, 8]]), states(2, [[1, 8]])]);
 });
 
-test("states that were not accepted are sent later with their current values", async () => {
+test("states that were not accepted are sent later with their current values, unless the entity was lost", async () => {
   const { replicas, takeSent, peer, wake, say, end } = await owner(3);
   const [first, , third] = replicas;
   peer.room = 0;

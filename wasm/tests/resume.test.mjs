@@ -76,7 +76,7 @@ for (const protocol of PROTOCOLS) {
   }
 }
 
-test("a connection that cannot continue is closed with a reason", async (t) => {
+test("a lost connection without resumption is closed, and a resumable one is closed when its relay shuts down", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address });
   const way = await startTcpWay(t, relay);

@@ -279,7 +279,7 @@ test("a Rust program finds the announced WebSocket and refuses invalid addresses
   }
 });
 
-test("a ping of a Rust program finds the WebSocket too", LIMIT, async (t) => {
+test("a ping of a Rust program finds the announced WebSocket", LIMIT, async (t) => {
   const echo = await startEcho(t, "--advertise", "a lobby");
   const { page } = await openExamplePage(t, { game: echo.address });
   const said = await page.evaluate(async () => {

@@ -41,7 +41,7 @@ test("messages pass to a server trusted by its key, its key hash, an earlier con
   }
 });
 
-test("a server is trusted if it has the next key that was announced", async (t) => {
+test("a server with a new key is trusted only if the key was announced as the next one", async (t) => {
   const [before, after] = [keygen(t), await startSecureEcho(t)];
   await talk(after.url, { serverKey: { key: before.key, next: after.hash } });
   const attempt = connect(after.url, { serverKey: { key: before.key, next: before.hash } });
@@ -60,7 +60,7 @@ test("a server with another key or without security is refused", async (t) => {
   await assert.rejects(connectRakNet(secure.url), fails("security-required", /secure connection/));
 });
 
-test("a server that requires an identity accepts each of its forms", async (t) => {
+test("a server that requires an identity refuses clients without one, and accepts each form of identity", async (t) => {
   const { key, url } = await startSecureEcho(t, "--require-identity");
   await assert.rejects(connect(url, { serverKey: key }), fails("identity-required", /identity/));
   const pair = await createKeyPair();
@@ -70,7 +70,7 @@ test("a server that requires an identity accepts each of its forms", async (t) =
   }
 });
 
-test("identity data reaches the server, and clients without an identity are refused", async (t) => {
+test("identity data reaches the server, and invalid identity data is refused", async (t) => {
   const server = keygen(t);
   const { address, logged } = await startLoggedEcho(t, "--secure", server.file, "--require-identity");
   const identity = await createKeyPair();
@@ -81,7 +81,7 @@ test("identity data reaches the server, and clients without an identity are refu
   }
 });
 
-test("the password of a secure connection reaches the server", async (t) => {
+test("the password of a secure connection reaches the server, and a wrong password is refused", async (t) => {
   const { key, url } = await startSecureEcho(t, "--password", "snow");
   await talk(url, { serverKey: key, password: "snow" });
   await assert.rejects(connect(url, { serverKey: key, password: "rain" }), fails("invalid-password", /another password/));

@@ -110,7 +110,7 @@ test("a page of a wrong origin or banned address gets the reason by every transp
 const NUMBERS = Array.from({ length: 100 }, (_, number) => number);
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a page at a bare address uses WebTransport, otherwise a WebSocket`, async (t) => {
+  test(`${protocol.name}: a page at a bare address uses WebTransport, or a WebSocket if that is selected or the relay has no WebTransport`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const { page } = await startPage(t, echo);
     for (const [more, transport] of [
@@ -247,7 +247,7 @@ test("each transport refuses a page of another origin and admits a page of a lis
   }
 });
 
-test("a page gets the reason of a refusal over WebTransport too", async (t) => {
+test("a page gets the code of a refusal over WebTransport and with automatic selection", async (t) => {
   const { page } = await startPage(t, await startEcho(t));
   const refused = (options) =>
     page.evaluate(async (options) => {

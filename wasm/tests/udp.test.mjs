@@ -55,7 +55,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal((await connection.close()).code, "local");
   });
 
-  test(`${protocol.name}: a connection to a silent server times out after the configured time`, async (t) => {
+  test(`${protocol.name}: a connection to a silent server times out after the configured time, and invalid times are refused`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const open = (options) => connect(`udp://${echo.address}`, { ...protocol.options, ...options });
     const patient = await open({ silenceTimeoutMs: LIMIT_MS });
@@ -72,7 +72,7 @@ for (const protocol of PROTOCOLS) {
     }
   });
 
-  test(`${protocol.name}: a port without a server is reported as server-unreachable`, async (t) => {
+  test(`${protocol.name}: a port without a server is reported as server-unreachable, and a server that stops closes its connections`, async (t) => {
     const gone = createSocket("udp4");
     await new Promise((resolve) => gone.bind(0, "127.0.0.1", resolve));
     const { port } = gone.address();
@@ -89,7 +89,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("an interface name follows the address, with % or escaped as in URLs", async (t) => {
+test("an interface name follows the address, with % or escaped as in URLs, and an absent interface is an error", async (t) => {
   for (const separator of ["%", "%25"]) {
     const zoned = new URL(readUdpUrl(`udp://[fe80::1${separator}eth0.7]:19132`));
     assert.deepEqual([zoned.host, zoned.searchParams.get("interface")], ["[fe80::1]:19132", "eth0.7"]);
@@ -112,7 +112,7 @@ test("a server name is resolved, and an unknown one is an error", async (t) => {
   await assert.rejects(connect("udp://nowhere.invalid:19132"), fails("server-unreachable", /nowhere\.invalid:19132/));
 });
 
-test("a server on ::1 is reached by a name whose first address is another one", async (t) => {
+test("a server on ::1 is reached by a name that resolves to 127.0.0.1 and ::1", async (t) => {
   const echo = await startEcho(t, "--listen", "[::1]:0");
   mockLookup(t, "both.test", [{ address: "127.0.0.1", family: 4 }, { address: "::1", family: 6 }]);
   const connection = await connect(`udp://both.test:${echo.address.split(":").at(-1)}`, { timeoutMs: LIMIT_MS });

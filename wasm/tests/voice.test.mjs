@@ -44,7 +44,7 @@ async function listener() {
   return { ...fake, voice, clock, say };
 }
 
-test("message encoding matches the vectors", () => {
+test("messages encode to the vectors and decode from them, and malformed messages do not decode", () => {
   assert.equal(VECTORS.messages.length, 4);
   for (const { hex: bytes, number, first: isFirst, last: isLast, frame } of VECTORS.messages) {
     const message = { number, isFirst, isLast, bytes: hex(frame) };
@@ -132,7 +132,7 @@ test("a talk spurt has a beginning and an end, and wraps from 65,535 to 0", asyn
   assert.deepEqual(sent[0].slice(0, 5), [ID, 0, 0, 0, 9]);
 });
 
-test("frames reach their intended recipients, and muted peers reach none", async () => {
+test("frames reach only intended recipients and none while muted, and a closed connection is removed", async () => {
   const [here, there] = await openPair("raknet");
   const [from, to] = [new Voice({ id: ID }), new Voice({ id: ID })];
   from.join(here.connection);
@@ -164,7 +164,7 @@ test("frames reach their intended recipients, and muted peers reach none", async
   assert.deepEqual(to.play(there.connection), { kind: "silence" });
 });
 
-test("frames that a connection does not accept are dropped, and invalid frames throw", async () => {
+test("frames that a connection does not accept are dropped, and invalid frames and options throw", async () => {
   const { voice, peer, connection, end } = await listener();
   peer.room = 0;
   voice.talk(Uint8Array.of(1));
