@@ -128,7 +128,7 @@ impl Session {
         self.wait(answer, |session| session.first(id).is_some())?;
         match self.first(id).map(|arrival| arrival.capsule.clone()) {
             Some(capsule) => Ok(capsule),
-            None => fail(format!("the client did not send message {id:02x}")),
+            None => fail(format!("the client did not send the message with id {id:02x}")),
         }
     }
 

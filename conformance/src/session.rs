@@ -148,7 +148,7 @@ impl Context {
         let mtu = first.mtu;
         let answer = answer_to_request_2(&mut link, &mut first, mtu, guid)?;
         let Some(second) = wire::read_reply_2(&answer) else {
-            return fail(format!("the server refused request 2 (07) with {:02x}", answer[0]));
+            return fail(format!("the server refused request 2 (07) with message id {:02x}", answer[0]));
         };
         Ok(Session::new(link, guid, first, second))
     }

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 
 /** A heap larger than all messages of a measurement, so that the engine collects nothing. */
 const HEAP = ["--min-semi-space-size=64", "--max-semi-space-size=64"];
-/** The bytes per message for the message queue, because its array occasionally grows. Less than the smallest object. */
+/** The maximum bytes per message for the growth of the message queue. It must be below {@link SMALLEST_OBJECT}. */
 const MAX_QUEUE_BYTES = 12;
 const SMALLEST_OBJECT = 16;
 

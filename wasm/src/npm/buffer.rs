@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 #[cfg(feature = "npm-raknet")]
 use core::net::{IpAddr, SocketAddr};
 
-/// The length of the header before the bytes: four 32-bit numbers, little-endian.
+/// The length in bytes of the header before the bytes of a record: four 32-bit numbers, little-endian.
 const HEADER: usize = 16;
-/// The offset of the length of the bytes, the last of the numbers.
+/// The offset in bytes of the last number of the header, the length of the bytes that follow.
 const LENGTH: usize = 12;
 /// The size in bytes above which the buffer is freed when a smaller one suffices.
 const KEPT: usize = 64 * 1024;

@@ -19,7 +19,7 @@ use crate::client::{Client, Memory, instant, millis};
 /// The numbers of reliabilities in JavaScript, for both protocols.
 const UNRELIABLE: u32 = 0;
 const RELIABLE: u32 = 2;
-/// The message bytes in a chunk.
+/// The number of message bytes in a full chunk.
 const CHUNK: u32 = 504;
 
 /// One connection of the Game Protocol to one server, with the methods of `RakNetPeer`. The password must be empty, the

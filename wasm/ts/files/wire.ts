@@ -10,7 +10,7 @@ export const REPLY_ID = 129;
 export const DIGEST_LENGTH = 32;
 /** The number of leading SHA-256 bytes that identify an older version of a file. */
 const BASE_LENGTH = 16;
-/** The header of a data message, in bytes. */
+/** The length of the header of a data message in bytes. */
 export const DATA_HEADER = 6;
 
 const LIST = 0;

@@ -153,8 +153,8 @@ export class ServerPeers {
   }
 
   /**
-   * Reads the event at `at` as the refusal of a client; `undefined` if it is another event. The lowest values of `at`
-   * mean that there is no event.
+   * Reads the event at `at` as the refusal of a client; `undefined` if it is an event of another kind. The lowest
+   * values of `at` mean that there is no event.
    */
   #refused(at: number): Refusal | undefined {
     if (at < HEADER) {

@@ -24,8 +24,8 @@ export interface RefusedClient {
   /** The source address of the client, such as `192.0.2.7:50000`. It may be forged unless `isValidated`. */
   readonly address: string;
   /**
-   * True if the client proved with a cookie or a pong that it receives datagrams at its address. Otherwise the address
-   * may be forged, so do not ban it.
+   * True if the client proved with a cookie or a pong that it receives datagrams sent to its address. Otherwise the
+   * address may be forged, so do not ban it.
    */
   readonly isValidated: boolean;
   /** The GUID that the client chose. It is not authenticated. */

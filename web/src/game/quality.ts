@@ -50,7 +50,7 @@ export class Quality {
     app.ticker.add(({ elapsedMS }) => this.#measure(elapsedMS));
   }
 
-  /** The level; 0 is the finest. */
+  /** The quality level; 0 is the highest quality. */
   get level(): number {
     return this.#level;
   }
