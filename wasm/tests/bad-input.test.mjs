@@ -145,7 +145,7 @@ for (const protocol of PROTOCOLS) {
     // The closed page sent no disconnect, so the server reports the player as timed out.
     await echo.says(/disconnected/);
     relay.kill("SIGTERM");
-    const [, clients, flows] = await relay.says(/ended: (\d+) clients of (\d+) flows/);
+    const [, clients, flows] = await relay.says(/stopped: (\d+) clients of (\d+) flows/);
     assert.equal(clients, "0");
     assert.notEqual(flows, "0");
   });

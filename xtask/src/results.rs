@@ -36,7 +36,7 @@ pub enum Runner {
 }
 
 impl Runner {
-    /// Repeats the failed tests once. Succeeds if there are at most [`FEW`] and all pass.
+    /// Repeats the failed tests once. Succeeds if there are at most `FEW` and all pass.
     pub fn run_again(self, shell: &Shell, failed: &[Failed]) -> Result<()> {
         if failed.is_empty() || failed.len() > FEW {
             bail!("{} tests failed", failed.len());

@@ -42,7 +42,7 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "listen = \"127.0.0.1:0\"\n[targets.game]\naddress = \"UNRESOLVABLE\"\n",
-        "FILE:3: targets.game.address: cannot resolve 'UNRESOLVABLE' of target 'game' (LOOKUP): check the host",
+        "FILE:3: targets.game.address: cannot resolve 'UNRESOLVABLE' of target 'game' (LOOKUP): check the host name",
     ),
     (
         "[targets.game]\naddress = \"192.0.2.1:1\"\nsource = \"loopback-pool\"\n",
@@ -66,7 +66,7 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "BASEspare_addresses = [\"127.0.0.1:2\", \"UNRESOLVABLE\"]\n",
-        "FILE:4: targets.game.spare_addresses: cannot resolve 'UNRESOLVABLE' of target 'game' (LOOKUP): check the host",
+        "FILE:4: targets.game.spare_addresses: cannot resolve 'UNRESOLVABLE' of target 'game' (LOOKUP): check the host name",
     ),
     // Ports.
     (
@@ -319,7 +319,7 @@ const ELSEWHERE: &[Elsewhere] = &[
         &[("MAX_CLIENTS", "many")],
         "RAKWIRE_RELAY_MAX_CLIENTS: 'many' is not a number: write one from 1 to 1000000 (clients)",
     ),
-    (&["--log-format", "jsn"], &[], "--log-format: 'jsn' is none of text, json: did you mean json?"),
+    (&["--log-format", "jsn"], &[], "--log-format: 'jsn' is not one of text, json: did you mean json?"),
     (
         &["--target", "other=127.0.0.1:1,kid=raw"],
         &[],
