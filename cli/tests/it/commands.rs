@@ -248,7 +248,7 @@ fn echo_returns_the_messages_of_send() {
     fails(&["send", &server.announced, "x", "--protocol", "9"], 1, "protocol version 11");
 }
 
-/// Nothing listens at the IPv4 address of `localhost`, which is tried first.
+/// Nothing is listening on the IPv4 address of `localhost`, which is tried first.
 #[cfg(target_os = "linux")]
 #[test]
 fn each_address_of_a_name_is_tried() {
@@ -282,7 +282,7 @@ fn each_address_of_a_name_is_tried() {
     let address = closed.to_string();
     for command in [&["send", &address, "x"][..], &["ping", &address]] {
         // With the default timeout the test would wait too long for the answer.
-        fails(&[command, &["--timeout", "3600"]].concat(), 1, "nothing listens at this address");
+        fails(&[command, &["--timeout", "3600"]].concat(), 1, "nothing is listening on this address");
     }
 }
 

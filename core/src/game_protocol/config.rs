@@ -203,7 +203,7 @@ error_enum! {
         /// The cause is usually a closed port or a missing route. Only drivers that call
         /// [`handle_unreachable`](crate::endpoint::Peer::handle_unreachable) report it; with others the failure is
         /// [`NoAnswer`](Self::NoAnswer).
-        Unreachable => "nothing listens at this address, or no route leads there",
+        Unreachable => "nothing is listening on this address, or no route leads there",
         /// The application cancelled the attempt with `disconnect`.
         Cancelled => "the attempt was cancelled",
     }

@@ -63,7 +63,7 @@ macro_rules! write_text {
         match $failure {
             ConnectFailure::NoAnswer => $write!($f, "the server does not answer"),
             ConnectFailure::Unreachable => {
-                $write!($f, "nothing listens at this address, or no route leads there")
+                $write!($f, "nothing is listening on this address, or no route leads there")
             }
             ConnectFailure::HandshakeTimeout => {
                 $write!($f, "the server answered, but did not finish the handshake in time")

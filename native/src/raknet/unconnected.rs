@@ -23,7 +23,7 @@ pub enum PingError {
     NoAnswer,
     /// The system or a router reports the address unreachable
     /// ([`Options::fail_on_unreachable`](crate::endpoint::Options::fail_on_unreachable)).
-    #[error("nothing listens at this address, or no route leads there")]
+    #[error("nothing is listening on this address, or no route leads there")]
     Unreachable,
     /// Pings to eight other addresses are outstanding.
     #[error("too many pings wait for their pongs; wait for some of them")]
