@@ -1,4 +1,4 @@
-//! Macros for enums, which list each variant once, and for `Debug` of types with secrets.
+//! Macros that define an enum and its trait impls from one list of variants, and a `Debug` that omits secrets.
 
 /// Defines an error or reason enum with a `Display` that writes the text given with each variant.
 macro_rules! error_enum {

@@ -53,8 +53,8 @@ struct Draft {
 
 /// Generates a random script.
 ///
-/// Calls never race: every event that the script waits for occurs with every library, unless a comparison rule permits
-/// its absence.
+/// A wait precedes each call with a result that depends on earlier calls. Every event that the script waits for occurs
+/// with every library, unless a rule (README, Rules) permits its absence.
 #[must_use]
 pub fn script(seed: u64) -> String {
     let mut random = Random(seed);

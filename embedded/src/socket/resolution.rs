@@ -231,15 +231,21 @@ mod tests {
     }
 
     #[test]
-    fn a_new_datagram_does_not_wait_for_failed_ones() {
+    fn an_untried_next_hop_is_tried_while_another_does_not_answer() {
         let mut resolution = Resolution::default();
         lose(&mut resolution, 0, 900, Purpose::Wanted);
         assert_eq!(resolution.decide(at(1_500), hop(1), Purpose::Wanted, UNKNOWN), Decision::Send);
+    }
+
+    #[test]
+    fn an_unanswered_next_hop_is_backed_off() {
+        let mut resolution = Resolution::default();
+        lose(&mut resolution, 0, 900, Purpose::Wanted);
         let failed = Knowledge::Unanswered(at(1_000));
         assert_eq!(
             resolution.decide(at(1_500), hop(99), Purpose::Wanted, failed),
             Decision::Drop(UnsentReason::BackedOff),
-            "the request is left to other sockets"
+            "smoltcp's next request is left to other sockets"
         );
         let later = Knowledge::Unanswered(at(5_000));
         assert_eq!(

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_cell_shows_how_many_of_the_run_cases_passed() {
+    fn the_page_lists_passed_cases_failed_pairs_limits_and_rules() {
         let cells = vec![
             cell("a", "handshake", "pass"),
             cell("a", "loss", "limit"),

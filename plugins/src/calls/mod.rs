@@ -191,7 +191,9 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         true
     }
 
-    /// Refuses a call that its handler left pending, by convention with [`Refusal::Failed`] and a code. See
+    /// Refuses a call that its handler left pending. Run the driver afterwards.
+    ///
+    /// By convention the refusal is [`Refusal::Failed`] with a code. Returns false in the same cases as
     /// [`answer`](Self::answer).
     pub fn refuse(&mut self, pending: PendingCall, refusal: Refusal) -> bool {
         let call = self.replies.take_deferred(pending);

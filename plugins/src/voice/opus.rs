@@ -77,7 +77,8 @@ impl Encoder {
     /// Encodes 20 ms of samples between -1 and 1 for [`Voice::talk`](super::Voice::talk).
     ///
     /// # Errors
-    /// Returns [`OpusError::Codec`], for example if a sample is not a number.
+    /// Returns [`OpusError::Codec`] if the codec reports an error. The result for a sample that is not finite is
+    /// unspecified.
     pub fn encode<'b>(
         &mut self,
         samples: &[f32; FRAME_SAMPLES],

@@ -86,7 +86,7 @@ fn refused_text(decision: Result<Grant, Refusal>) -> String {
 }
 
 #[tokio::test]
-async fn a_token_is_bound_to_target_address_and_validity() {
+async fn a_token_is_valid_only_for_its_target_its_client_address_and_its_lifetime() {
     for (name, key) in [("ed25519", SigningKey::ed25519()), ("hmac", SigningKey::hmac_sha256())] {
         let issuer = Issuer::new(name, key.unwrap());
         let admission = issuer.admission(false).await;
@@ -120,8 +120,17 @@ async fn a_token_is_bound_to_target_address_and_validity() {
                 "{refused}"
             );
         }
-        assert_eq!(refused_text(admission.admit(&request("192.0.2.1", "target=game"))), "a token is needed");
-        assert_eq!(refused_text(decide("192.0.2.1", "game", "a.b.c", now)), "the token is not valid");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_or_malformed_token_is_refused() {
+    for (name, key) in [("no-ed25519", SigningKey::ed25519()), ("no-hmac", SigningKey::hmac_sha256())] {
+        let issuer = Issuer::new(name, key.unwrap());
+        let admission = issuer.admission(false).await;
+        let decide = |query: &str| refused_text(admission.admit(&request("192.0.2.1", query)));
+        assert_eq!(decide("target=game"), "a token is needed");
+        assert_eq!(decide("target=game&token=a.b.c"), "the token is not valid");
     }
 }
 

@@ -31,7 +31,7 @@ const CALLS_MAX: usize = 8;
 pub(crate) struct UdpFront<A: Admit> {
     shared: Arc<Shared<A>>,
     flows: HashMap<FlowId, FlowSocket>,
-    /// Datagrams for the front, if another task receives at its port.
+    /// Datagrams for this front, if another task receives on its port.
     taken: Option<mpsc::Receiver<Taken>>,
 }
 

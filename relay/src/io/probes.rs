@@ -320,7 +320,7 @@ mod tests {
         (targets, addresses)
     }
 
-    /// Reports twice, one second apart, that nothing listens at this address.
+    /// Reports twice, one second apart, that nothing is listening on this address.
     fn refuse(probes: &Probes, targets: &Targets, address: SocketAddr) {
         let addresses = |target: &Arc<ResolvedTarget>| target.addresses.clone();
         let all: Vec<_> = targets

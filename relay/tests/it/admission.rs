@@ -227,7 +227,7 @@ async fn a_relay_behind_a_proxy_requires_configured_origins() {
     assert!(echoes(open(relay.address, "/ws?target=game", &origin).await.unwrap()).await);
 }
 
-/// An inherited socket may have another address than the configuration.
+/// An inherited socket may be bound to an address other than the configured one.
 #[tokio::test]
 async fn an_inherited_public_socket_requires_configured_origins() {
     let config = config(Server::echo().await);

@@ -302,8 +302,8 @@ fn last_two_players_falling_together_both_lose() {
     server.tick();
 }
 
-#[test]
-fn full_game_is_reported_to_new_players() {
+/// Creates a server with a full game, which one more player has requested to join. The keys are numbers.
+fn full_game() -> Server<usize> {
     let mut server = Server::<usize>::new(1);
     let init = ClientMessage::Request(Request { channel: Channel(1), kind: RequestKind::Init });
     let init = to_vec(&init).expect("a packed message");
@@ -311,6 +311,12 @@ fn full_game_is_reported_to_new_players() {
         server.handle_connected(connection).expect("a free slot");
         server.handle_message(connection, &init.as_slice());
     }
+    server
+}
+
+#[test]
+fn full_game_is_reported_to_new_players() {
+    let mut server = full_game();
     let mut buffer = [0; MAX_MESSAGE];
     let mut last = Vec::new();
     while let Some(Output::Send { to, payload, .. }) = server.poll_output(&mut buffer) {
@@ -322,6 +328,13 @@ fn full_game_is_reported_to_new_players() {
         panic!("no response")
     };
     assert_eq!(response.kind, ResponseKind::Error(Text::new("The game is full")));
+}
+
+#[test]
+fn snapshots_of_a_full_game_fit_in_half_of_the_maximum_message() {
+    let mut server = full_game();
+    let mut buffer = [0; MAX_MESSAGE];
+    while server.poll_output(&mut buffer).is_some() {}
     server.tick();
     while let Some(output) = server.poll_output(&mut buffer) {
         let Output::Send { payload, .. } = output else { panic!("no connection should be closed") };

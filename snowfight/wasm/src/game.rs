@@ -477,7 +477,7 @@ mod tests {
         }
     }
 
-    /// The replication authority of a server with one client, which has the key 0.
+    /// The replicated world for the client with the key 0, the only client that uses replication.
     struct Replication {
         authority: Box<WorldAuthority<RakNet, 1>>,
         world: ReplicatedWorld,

@@ -33,7 +33,7 @@ pub struct GameProtocolPeer {
 
 #[wasm_bindgen]
 impl GameProtocolPeer {
-    /// Creates a peer that is not connected. `a` to `d` are 256 bits of entropy. For each later number, 0 selects the
+    /// Creates a peer that is not connected. `a` to `d` are 256 bits of entropy. For any later argument, 0 selects the
     /// default: 4,096 blocks of 512 bytes, and a timeout of 15 s. Returns `None` if there is not enough memory.
     pub fn create(
         a: u64,

@@ -30,10 +30,12 @@ pub struct RakNetPeer {
 
 #[wasm_bindgen]
 impl RakNetPeer {
-    /// Creates a peer that is not connected. `a` to `d` are 256 bits of entropy. `progress_interval` is the number of
-    /// parts of a large message between two progress events; with 0 there are no events. For each other number, 0
-    /// selects the default: 32,768 blocks of 512 bytes, a timeout of 10 s, and an unlimited sending rate. Returns
-    /// `None` if there is not enough memory.
+    /// Creates a peer that is not connected. `a` to `d` are 256 bits of entropy. Returns `None` if there is not enough
+    /// memory.
+    ///
+    /// `progress_interval` is the number of parts of a large message between two progress events; 0 disables these
+    /// events. For any other argument, 0 selects the default: 32,768 blocks of 512 bytes, a timeout of 10 s, and an
+    /// unlimited sending rate.
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
     pub fn create(
         a: u64,

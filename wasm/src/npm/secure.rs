@@ -17,8 +17,7 @@ const KNOWN_WITH_NEXT: u8 = 4;
 
 #[wasm_bindgen]
 impl RakNetPeer {
-    /// Creates a peer like `create`. `seed_a` to `seed_d` are 256 more bits of entropy, for the secure handshake. Call
-    /// `secure` before `connect`.
+    /// Creates a peer like `create`, with another 256 bits of entropy for the handshake. Call `secure` before `connect`.
     #[wasm_bindgen(js_name = createSecure)]
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
     pub fn create_secure(

@@ -35,8 +35,8 @@ pub struct RakNetServer {
 
 #[wasm_bindgen]
 impl RakNetServer {
-    /// Creates a server for up to `connections` connections. `a` to `d` are 256 bits of entropy. For each later number,
-    /// 0 selects the default. Returns `None` if there is not enough memory.
+    /// Creates a server for up to `connections` connections. `a` to `d` are 256 bits of entropy. For any later
+    /// argument, 0 selects the default. Returns `None` if there is not enough memory.
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
     pub fn create(
         a: u64,

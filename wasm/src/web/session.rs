@@ -15,8 +15,8 @@ use super::error::{LOST, RelayClose};
 use super::local_network::is_localhost;
 use super::socket::{FromRelay, MAX_BUFFERED};
 
-/// Normal closure (RFC 6455 section 7.4.1): sent when the client closes a session, and assumed when the relay closes it
-/// without a code.
+/// Normal closure (RFC 6455 section 7.4.1): the code sent when the client closes a session, and the code reported when
+/// the relay closed the session without a code.
 const NORMAL: u16 = 1000;
 /// The maximum time in milliseconds for which a datagram may be queued in the browser. Older datagrams are dropped; the
 /// protocol resends the reliable messages in them.

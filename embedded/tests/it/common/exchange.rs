@@ -157,15 +157,14 @@ pub(crate) fn a_slow_reader_does_not_block_others<P: Tested>() {
     });
 }
 
-pub(crate) fn an_unresponsive_remote_is_reported<P: Tested>() {
+pub(crate) fn connecting_to_an_absent_server_fails_and_frees_the_slot<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let client = net.machine::<P, 1, 24, 128, 4>(0, P::hurry);
         let absent = ([10, 0, 0, 9], PORT).into();
         let error = client.handle.connect(absent).await.expect_err("an unused address");
         assert_eq!(error.to_string(), "the server does not answer");
-        // The slot of the first attempt is free again. The client has one slot, so only one of two attempts can use
-        // it.
+        // The failed attempt has freed the only slot, so one of the next two can use it.
         let (first, second) = tokio::join!(client.handle.connect(absent), client.handle.connect(absent));
         assert!(matches!(first, Err(ConnectError::Failed(_))), "{first:?}");
         assert!(matches!(second, Err(ConnectError::NotStarted(_))), "{second:?}");

@@ -75,8 +75,8 @@ fn a_slow_reader_does_not_block_others() {
 }
 
 #[test]
-fn an_unresponsive_remote_is_reported() {
-    exchange::an_unresponsive_remote_is_reported::<RakNet>();
+fn connecting_to_an_absent_server_fails_and_frees_the_slot() {
+    exchange::connecting_to_an_absent_server_fails_and_frees_the_slot::<RakNet>();
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn a_full_server_refuses_connections() {
 }
 
 #[test]
-fn both_peers_know_the_identity_of_the_remote() {
+fn the_guid_of_the_remote_is_kept_after_a_disconnect() {
     run(async {
         let (_client, _server, here, there) = connected::<RakNet>(Wire::losing(0)).await;
         assert_ne!(here.identity(), there.identity());

@@ -35,7 +35,7 @@ mod events {
             Self { span, next_refusal: AtomicU64::new(0) }
         }
 
-        /// Records that the endpoint listens at this address.
+        /// Records that the endpoint listens on this address.
         pub(crate) fn bound(&self, local: SocketAddr) {
             self.span.record("local", display(local));
             debug!(target: TARGET, parent: &self.span, %local, "bound");

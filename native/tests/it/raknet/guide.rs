@@ -72,7 +72,13 @@ async fn chat_lines_carry_names_and_departures_are_announced() {
     line(&ann, guide_chat::CHAT, "ben: hello").await;
     ben.disconnect().await;
     line(&ann, guide_chat::NOTICE, "ben has left").await;
+}
 
+#[tokio::test]
+async fn a_client_without_a_name_is_disconnected() {
+    let endpoint = endpoint().await;
+    let address = endpoint.local_addr().to_string();
+    tokio::spawn(guide_chat::serve(endpoint));
     let unnamed = guide_chat::join(&address, "").await.expect("a connection");
     assert_eq!(unnamed.closed().await, DisconnectReason::Remote);
 }

@@ -191,10 +191,9 @@ async fn a_client_connects_after_a_server_has_blocked_it_for_another_version() {
     panic!("no answer was in time");
 }
 
-/// A client requests the server's version first by default, so such a server never receives a request with another
-/// version.
+/// A server that blocks clients after a wrong version therefore never receives one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_requests_the_version_of_the_server_first() {
+async fn a_client_queries_the_version_of_the_server_before_its_first_request() {
     let server = echo_all(server(only_bedrock).await);
     let client = client(|_| {}).await;
     let address = block_after_another_version(server.local_addr(), usize::MAX).await;

@@ -50,7 +50,7 @@ fn calls_with_different_types_are_refused_and_reported() {
 
 /// A peer with an earlier version of the plugin, or with another implementation, sends no fingerprints.
 #[test]
-fn peers_without_fingerprints_can_call_each_other() {
+fn peers_with_and_without_fingerprints_can_call_each_other() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     server.connect::<Moved, First>(0).expect("a free slot");

@@ -77,27 +77,27 @@ async fn throw_at(thrower: &mut Player, target: &mut Player) {
 }
 
 #[tokio::test]
-async fn whole_game_over_the_game_protocol() {
+async fn a_game_over_the_game_protocol_ends_with_a_winner_and_a_loser() {
     whole_game(Protocol::GameProtocol, Scope::Whole).await;
 }
 
 #[tokio::test]
-async fn whole_game_over_raknet() {
+async fn a_game_over_raknet_ends_with_a_winner_and_a_loser() {
     whole_game(Protocol::RakNet, Scope::Whole).await;
 }
 
 #[tokio::test]
-async fn whole_game_with_changes_over_the_game_protocol() {
+async fn a_game_with_changes_over_the_game_protocol_ends_with_a_winner_and_a_loser() {
     whole_game(Protocol::GameProtocol, Scope::Changes).await;
 }
 
 #[tokio::test]
-async fn whole_game_with_changes_over_raknet() {
+async fn a_game_with_changes_over_raknet_ends_with_a_winner_and_a_loser() {
     whole_game(Protocol::RakNet, Scope::Changes).await;
 }
 
 #[tokio::test]
-async fn whole_game_over_replication() {
+async fn a_game_with_replicated_updates_ends_with_a_winner_and_a_loser() {
     whole_game(Protocol::RakNet, Scope::Replicated).await;
 }
 

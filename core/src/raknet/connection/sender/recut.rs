@@ -166,7 +166,8 @@ impl SendQueue {
         if are_short { Fit::All } else { fit }
     }
 
-    /// Takes the unsent parts of a message, which are the next ones of its priority; returns that priority.
+    /// Removes a message's unsent parts from the front of their priority queue, and returns their priority. Returns
+    /// `None` if they are not at the front of any queue.
     fn take_new_parts(&mut self, cx: &mut Context<'_, '_>, id: u16, old: &mut Parts) -> Option<Priority> {
         let mut next = |class| self.queue(class).front();
         let class = CLASSES

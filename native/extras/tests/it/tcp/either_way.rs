@@ -45,7 +45,7 @@ async fn a_client_falls_back_to_tcp_without_udp() {
     };
     soon(async {
         tokio::select! {
-            ended = either::serve(over_udp, over_tcp) => panic!("it serves on: {ended:?}"),
+            ended = either::serve(over_udp, over_tcp) => panic!("the server stopped: {ended:?}"),
             () = client => {}
         }
     })
