@@ -23,7 +23,7 @@ const fn max_unsplit(mtu: u16) -> usize {
 ///
 /// RakNet retransmits the parts of a split message, even if it is unreliable. Replicon sends a mutation again in each
 /// tick until it is acknowledged. Without a limit, copies of a large component would fill the send queue.
-const MOST_IN_PARTS: usize = 256 << 10;
+const MAX_IN_PARTS: usize = 256 << 10;
 
 /// The reason why a reliable message cannot be queued. The connection is then closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +79,7 @@ impl Outbox {
         let length = payload.len();
         if !is_reliable && length > self.unsplit {
             let on_their_way: usize = self.in_parts.iter().map(|(_, length)| length).sum();
-            if on_their_way > 0 && on_their_way + length > MOST_IN_PARTS {
+            if on_their_way > 0 && on_their_way + length > MAX_IN_PARTS {
                 dropped.unreliable += 1;
                 return Ok(());
             }

@@ -72,7 +72,7 @@ fn hours(text: &str) -> Result<Duration, String> {
 }
 
 /// The maximum number of worlds needed to find a planted fault.
-const MOST_FOR_PLANT: u64 = 200;
+const MAX_FOR_PLANT: u64 = 200;
 /// The interval of the progress lines.
 const PROGRESS: Duration = Duration::from_secs(30);
 
@@ -206,12 +206,12 @@ fn command(seed: u64, omitted: &Omitted, plant: Option<Plant>) -> String {
 fn find_plants(first: u64) -> Result<ExitCode> {
     println!("{:<18} {:>7}  found as", "planted fault", "worlds");
     for plant in Plant::all() {
-        let found = (0..MOST_FOR_PLANT).find_map(|number| {
+        let found = (0..MAX_FOR_PLANT).find_map(|number| {
             let broken = run(first + number, &Omitted::default(), Some(*plant)).err()?;
             Some((number + 1, broken))
         });
         let Some((worlds, broken)) = found else {
-            bail!("{} worlds did not find the planted fault {}", MOST_FOR_PLANT, plant.name());
+            bail!("{} worlds did not find the planted fault {}", MAX_FOR_PLANT, plant.name());
         };
         println!("{:<18} {worlds:>7}  {}", plant.name(), broken.chars().take(100).collect::<String>());
     }

@@ -15,7 +15,7 @@ use rakwire_worlds::world::Outcome;
 /// The number of seeds; `cargo run --release -p rakwire-worlds -- --worlds N` runs more.
 const WORLDS: u64 = 100;
 /// The maximum number of worlds needed to find a planted fault.
-const MOST_FOR_PLANT: u64 = 100;
+const MAX_FOR_PLANT: u64 = 100;
 
 #[test]
 fn the_first_worlds_keep_their_guarantees() {
@@ -41,8 +41,8 @@ fn equal_seeds_have_equal_outcomes() {
 /// Returns the seed of the first world that finds a planted fault, and the violated guarantee.
 fn find(plant: Plant) -> (u64, String) {
     let found =
-        (0..MOST_FOR_PLANT).find_map(|seed| Some((seed, run(seed, &Omitted::default(), Some(plant)).err()?)));
-    found.unwrap_or_else(|| panic!("{MOST_FOR_PLANT} worlds did not find the planted fault {}", plant.name()))
+        (0..MAX_FOR_PLANT).find_map(|seed| Some((seed, run(seed, &Omitted::default(), Some(plant)).err()?)));
+    found.unwrap_or_else(|| panic!("{MAX_FOR_PLANT} worlds did not find the planted fault {}", plant.name()))
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub use self::calls::Identity;
 pub(crate) const SERVER: i32 = 1;
 /// The limit of queued received packets in bytes, counted by [`cost`](Packet::cost). Above it, packets stay in the
 /// endpoint, and RakNet's flow control slows the senders down.
-const MOST_QUEUED: usize = 8 << 20;
+const MAX_QUEUED: usize = 8 << 20;
 /// The time in which a server must assign an id to a client. After it, the client assumes that the server is not a
 /// `RakwirePeer` and disconnects.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(5);
@@ -153,7 +153,7 @@ impl Session {
     /// A peer counts as connected until all of its queued packets are read.
     pub fn poll(&mut self) -> Vec<Notice> {
         self.endpoint.update();
-        while self.queued_bytes < MOST_QUEUED && self.next_event() {}
+        while self.queued_bytes < MAX_QUEUED && self.next_event() {}
         self.check_welcome();
         self.retry();
         self.release_ended();

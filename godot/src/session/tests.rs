@@ -89,13 +89,13 @@ fn a_client_without_an_id_queues_a_limited_number_of_packets() {
         other.poll();
         other.send(&message);
         client.poll();
-        client.queued_bytes >= MOST_QUEUED
+        client.queued_bytes >= MAX_QUEUED
     });
     for _ in 0..100 {
         other.poll();
         other.send(&message);
         client.poll();
-        assert!(client.queued_bytes < MOST_QUEUED + 2 * message.len());
+        assert!(client.queued_bytes < MAX_QUEUED + 2 * message.len());
     }
     until("the client gives up", || {
         other.poll();

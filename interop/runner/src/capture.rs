@@ -167,16 +167,16 @@ fn ip_packet(record: &Record) -> Vec<u8> {
 
 /// Appends a hex dump with sixteen bytes per line. Only the start of a long datagram is shown.
 fn hex(bytes: &[u8], out: &mut String) {
-    const MOST_LINES: usize = 16;
-    for (row, line) in bytes.chunks(16).take(MOST_LINES).enumerate() {
+    const MAX_LINES: usize = 16;
+    for (row, line) in bytes.chunks(16).take(MAX_LINES).enumerate() {
         let _ = write!(out, "      {:04x} ", row * 16);
         for byte in line {
             let _ = write!(out, " {byte:02x}");
         }
         out.push('\n');
     }
-    if bytes.len() > 16 * MOST_LINES {
-        let _ = writeln!(out, "      ... {} bytes more", bytes.len() - 16 * MOST_LINES);
+    if bytes.len() > 16 * MAX_LINES {
+        let _ = writeln!(out, "      ... {} bytes more", bytes.len() - 16 * MAX_LINES);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::support::{Server, TIME_LIMIT};
 /// Enough seeds to see each way in which two handshakes can cross.
 const SEEDS: u64 = 36;
 /// The maximum number of attempts until two handshakes cross, on a busy machine.
-const MOST_SEEDS: u64 = 10 * SEEDS;
+const MAX_SEEDS: u64 = 10 * SEEDS;
 /// The lines that the C++ peer prints when a connection opens.
 const OPEN: [&str; 2] = ["accepted", "incoming"];
 /// The time after which no further events are expected, longer than the rest of two handshakes.
@@ -153,7 +153,7 @@ async fn simultaneous_dials_result_in_one_connection() {
     original.write_line("tell");
     assert_eq!(original.next_line().as_deref(), Ok("telling"));
     let mut has_crossed = false;
-    for seed in 0..MOST_SEEDS {
+    for seed in 0..MAX_SEEDS {
         if has_crossed && seed >= SEEDS {
             return;
         }

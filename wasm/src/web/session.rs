@@ -32,7 +32,7 @@ const LONGEST_DATAGRAM: usize = 1_024;
 /// The id of RakNet's first request, which is padded to the MTU that it proposes.
 const REQUEST_1: u8 = 0x05;
 /// The minimum length of that request in bytes: id, magic and protocol version.
-const REQUEST_1_LEAST: usize = 18;
+const MIN_REQUEST_1: usize = 18;
 
 #[wasm_bindgen]
 extern "C" {
@@ -183,7 +183,7 @@ fn fit(datagram: &[u8], longest: usize) -> Option<&[u8]> {
     if datagram.len() <= longest {
         return Some(datagram);
     }
-    let may_be_cut = datagram.first() == Some(&REQUEST_1) && longest >= REQUEST_1_LEAST;
+    let may_be_cut = datagram.first() == Some(&REQUEST_1) && longest >= MIN_REQUEST_1;
     datagram.get(..longest).filter(|_| may_be_cut)
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The time limit for the pong of a connected ping.
 const PONG_TIME: Duration = Duration::from_millis(1_500);
 /// The minimum fraction of a pause that a client must wait. Less than 1, because its timer may be coarse.
-const LEAST_PAUSE: f64 = 0.9;
+const MIN_PAUSE: f64 = 0.9;
 /// The fraction of a pause in which the first message, its echo and their acknowledgements may still be in
 /// flight.
 const BUSY_PART: f64 = 0.1;
@@ -37,7 +37,7 @@ pub(super) fn idle(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
         }
     }
     let pause = until.saturating_sub(first.at);
-    if let Some(last) = last.filter(|_| pause < Duration::from_secs(case.pause).mul_f64(LEAST_PAUSE)) {
+    if let Some(last) = last.filter(|_| pause < Duration::from_secs(case.pause).mul_f64(MIN_PAUSE)) {
         let why = format!("sent {:.1} s after the previous message", pause.as_secs_f64());
         return Err(last.breaks(rules::PAUSE, why));
     }

@@ -20,9 +20,9 @@ use xtask::tasks;
 const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
 
 /// The maximum stack use in bytes: the measured use in the scenarios, and a reserve for interrupts.
-const MOST_STACK: f64 = 12_288.0;
+const MAX_STACK: f64 = 12_288.0;
 /// The maximum stack use with secure connections, because their handshake computes on an elliptic curve.
-const MOST_STACK_SECURE: f64 = 20_480.0;
+const MAX_STACK_SECURE: f64 = 20_480.0;
 
 /// Build options of the scenarios with secure connections.
 const SECURE_SCENARIOS: [&str; 4] = ["--bin", "secure-scenarios", "--features", "secure"];
@@ -104,11 +104,11 @@ fn smoke(host: &Host<'_>) -> Result<String> {
         foreign.push(peer.0);
     }
     let stack = clean.stack.max(lossy.stack).max(host.games()?);
-    if stack > MOST_STACK {
-        bail!("{stack} bytes of stack were used, more than {MOST_STACK}");
+    if stack > MAX_STACK {
+        bail!("{stack} bytes of stack were used, more than {MAX_STACK}");
     }
-    if secure.stack > MOST_STACK_SECURE {
-        bail!("{} bytes of stack were used, more than {MOST_STACK_SECURE}", secure.stack);
+    if secure.stack > MAX_STACK_SECURE {
+        bail!("{} bytes of stack were used, more than {MAX_STACK_SECURE}", secure.stack);
     }
     host.others()?;
     let result = json!({

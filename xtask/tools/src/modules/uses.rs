@@ -43,7 +43,7 @@ pub(super) struct Tree {
 }
 
 /// The maximum number of imports to follow for a name.
-const MOST_STEPS: usize = 8;
+const MAX_STEPS: usize = 8;
 
 static USE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^\s*(pub(?:\([^)]*\))? )?use ([^;]+);"));
 static ITEM: LazyLock<Regex> =
@@ -158,7 +158,7 @@ impl Tree {
     /// Returns the file that defines the item of a path in a module; `None` for other crates.
     fn find(&self, module: &[String], path: &[String], depth: usize) -> Option<usize> {
         // Longer chains of imports are circular.
-        if depth > MOST_STEPS {
+        if depth > MAX_STEPS {
             return None;
         }
         let (mut at, mut rest) = (module.to_vec(), path);

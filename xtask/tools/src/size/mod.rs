@@ -25,7 +25,7 @@ const TARGET_DIR: &str = "target/size";
 const TABLE: &str = "bench/size/table.md";
 const UPDATE: &str = "cargo xtask size mcu --update";
 /// Maximum size of initialised variables in each firmware.
-const MOST_DATA: u64 = 1_024;
+const MAX_DATA: u64 = 1_024;
 
 /// The targets of the core alone, with their names in the table.
 const CORES: [(&str, &str); 3] = [(THUMB, "thumbv6m"), (THUMB_M4, "thumbv7em"), (RISCV, "riscv32imc")];
@@ -160,7 +160,7 @@ fn firmwares(shell: &Shell, board: Board, rows: &mut BTreeMap<String, u64>) -> R
     let mut measure = |program: &str| -> Result<u64> {
         let footprint = built_firmware(shell, board, program)?.footprint()?;
         let (.., board) = board;
-        if footprint.data >= MOST_DATA {
+        if footprint.data >= MAX_DATA {
             bail!(
                 "the firmware {program} of {board} has {} bytes of initialised variables, which also take flash",
                 footprint.data
