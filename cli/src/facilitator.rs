@@ -151,7 +151,7 @@ async fn handle_probes(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) 
     }
 }
 
-/// Forwards the datagrams that arrive at a port.
+/// Forwards the datagrams that arrive on a port.
 async fn forward(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) {
     let mut buffer = EMPTY;
     loop {

@@ -172,7 +172,7 @@ mod tests {
 
     /// Runs in virtual time.
     #[tokio::test(start_paused = true)]
-    async fn unused_time_is_left_to_the_next_address() {
+    async fn each_address_is_tried_with_a_share_of_the_remaining_time() {
         const TIMEOUT: Duration = Duration::from_secs(9);
 
         let servers = [1, 2, 3].map(|port| SocketAddr::from(([192, 0, 2, 1], port)));

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn network_conditions_before_the_first_call_are_the_initial_ones() {
+    fn network_lines_before_the_first_call_set_the_initial_conditions() {
         let text = "script one # comment\nnetwork loss 0.5\na start 8 8\nnetwork delay 10\n& a list\nwait a messages 4";
         let script = parse(text).expect("a script").remove(0);
         assert!(script.is_lossy() && script.conditions.loss > 0.4);

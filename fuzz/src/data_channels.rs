@@ -102,7 +102,7 @@ pub fn datagrams(input: &[u8]) {
                     validated.insert(from, now + VALIDATED);
                 }
             }
-            DatagramEvent::Validated => panic!("a source was validated that has answered no check"),
+            DatagramEvent::Validated => panic!("a source was validated without an answer to a check"),
             // The page with the session at the other port of this address has moved to this port.
             DatagramEvent::Sessions([Some(session), None]) if known == [None; 2] => {
                 let home = source(step.flags ^ 2);

@@ -150,7 +150,7 @@ mod tests {
                 }
                 assert_eq!(self.frame(Button::Up).throw, None);
             }
-            panic!("it never holds an object");
+            panic!("the wanderer never held an object");
         }
     }
 
@@ -193,6 +193,6 @@ mod tests {
                 return;
             }
         }
-        panic!("it never throws");
+        panic!("the wanderer never threw an object");
     }
 }

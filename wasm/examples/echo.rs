@@ -138,7 +138,7 @@ pub async fn play_in_little_memory(url: String, target: String) -> Result<String
         }
     }
     if connection.ready(33 * 512, Delivery::RELIABLE).await != Err(SendError::NeverFits) || refused == 0 {
-        return Err(JsError::new("the memory does not have the configured size"));
+        return Err(JsError::new("a message of 33 blocks was not refused, or the memory was never full"));
     }
     connection.disconnect().await;
     options.password = b"wrong";
@@ -166,7 +166,7 @@ pub async fn play_game_protocol(
     {
         connection.send(message, reliability)?;
         if check_echo(&connection, message).await? != reliability {
-            return Err(JsError::new("the reliability of the echo differs from that of the message"));
+            return Err(JsError::new("the echo and the message differ in their reliability"));
         }
     }
     connection.disconnect().await;

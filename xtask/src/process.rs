@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn output_and_failures_are_reported() {
+    fn output_and_exit_codes_are_returned() {
         let output = sh("echo one; echo two; exit 3").output().unwrap();
         assert_eq!((&*output.stdout, &*describe(output.status)), ("one\ntwo\n", "exit code 3"));
         assert_eq!(Cmd::new("no-such-program-anywhere", []).probe().unwrap(), None);

@@ -203,7 +203,7 @@ fn an_address_may_include_an_interface_name() {
 }
 
 #[test]
-fn ping_shows_the_pong_of_a_server() {
+fn ping_shows_the_pong_as_text_and_as_json() {
     let server = start_echo(&["--advertise", "a \u{1b}[31mgame; it's \"on\""]);
     let outcome = rakwire(&["ping", &server.announced]);
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
@@ -361,7 +361,7 @@ fn echo_simulates_a_bad_network() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn discover_finds_servers() {
+fn discover_finds_only_servers_that_broadcasts_reach() {
     let server = start_echo(&["--advertise", "a game"]);
     // This server is bound to one address, which no broadcast reaches.
     let port = server.announced.rsplit(':').next().expect("a port").to_owned();
@@ -573,7 +573,7 @@ fn decode_shows_acknowledgements() {
 }
 
 #[test]
-fn decode_shows_offline_messages() {
+fn decode_shows_offline_messages_as_json_and_as_a_table() {
     let magic = "00ffff00fefefefefdfdfdfd12345678";
     let reply = format!("06 {magic} 000660b00effda2e 00 05d4");
     let (status, json) = decode(&reply);

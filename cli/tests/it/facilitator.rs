@@ -215,7 +215,7 @@ fn unreachable_peers_are_reported_if_the_facilitator_does_not_forward() {
 }
 
 #[test]
-fn connecting_to_an_unregistered_machine_is_reported() {
+fn meet_fails_if_the_other_machine_is_not_registered() {
     let facilitator = facilitator(&[]);
     let output = run(rakwire(), &["meet", &facilitator.announced, "0123456789abcdef"], "");
     assert_eq!(output.status.code(), Some(1));

@@ -1,4 +1,4 @@
-//! `rakwire send` and `rakwire echo` over paths that are narrower than an Ethernet frame, in network namespaces.
+//! `rakwire send` and `rakwire echo` over paths with a smaller MTU than Ethernet, in network namespaces.
 
 use std::process::Output;
 

@@ -106,7 +106,7 @@ pub enum Fault {
     IgnoresKnownGuid,
     /// Answers request 2 from an open connection with reply 2. Case 314.
     ReplyTwoWhenConnected,
-    /// Rejects request 2 if it contains another server address than its own. Case 317.
+    /// Rejects request 2 if it contains a server address other than its own. Case 317.
     ChecksServerAddress,
     /// Rejects request 2 from an address that sent no request 1. Case 318.
     NeedsRequestOne,
@@ -445,7 +445,7 @@ pub enum Fault {
     VersionChanges,
     /// Ignores refusals with this id. Cases 2210, 2321, 2322, 2323, 2324, 2325 and 2423.
     IgnoresRefusal(u8),
-    /// Accepts replies from another address than the server's. Cases 2213 and 2327.
+    /// Accepts replies from an address other than the server's. Cases 2213 and 2327.
     BelievesStrangers,
     /// Sends request 2 with excess bytes. Case 2302.
     LongRequestTwo,

@@ -37,7 +37,7 @@ fn a_client_queries_the_version_before_its_first_request() {
             client.handle_datagram(now, server, writer.finish());
             let requests = sent(&mut client, now);
             let Ok(Offline::Request1 { protocol, .. }) = Offline::read(&mut Reader::new(&requests[0])) else {
-                panic!("a first request")
+                panic!("not a first request")
             };
             assert_eq!((requests.len(), protocol), (1, version));
             client.disconnect(now, id);

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn reliable_messages_wait_in_order_and_unreliable_ones_are_dropped() {
+    fn reliable_messages_wait_in_order_and_unreliable_messages_are_dropped() {
         keeps_reliable_messages::<RakNet>(Delivery::RELIABLE_ORDERED, Delivery::UNRELIABLE);
         let (reliable, unreliable) =
             (game_protocol::Reliability::Reliable, game_protocol::Reliability::Unreliable);

@@ -36,7 +36,7 @@ fn vectors_with_wrong_expectations_fail() {
 }
 
 #[test]
-fn malformed_vector_files_are_reported() {
+fn malformed_vector_files_are_rejected() {
     for text in ["", "[", "[]", "{}", r#"{"controls": []}"#, r#"{"control": 3}"#, r#"{"control": []}"#] {
         assert!(vectors::check(text).is_err(), "{text}");
     }

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn unreachable_neighbours_do_not_displace_reachable_ones() {
+    fn unreachable_neighbours_do_not_displace_reachable_neighbours() {
         let mut places = [None; 1];
         let mut neighbours = Neighbours::new(&mut places);
         let now = Instant::ZERO;

@@ -38,7 +38,7 @@ async fn echoing<P: Tested>(client: &Machine<P>, server: &Machine<P>) -> Connect
 async fn dial<P: Protocol>(handle: Handle<'static, P>, to: std::net::SocketAddr) {
     loop {
         if handle.connect(to).await.is_ok() {
-            panic!("a connection with an absent machine");
+            panic!("connected to an absent machine");
         }
     }
 }

@@ -82,7 +82,7 @@ fn options_with_missing_dependencies_are_refused() {
 }
 
 #[test]
-fn options_that_weaken_security_are_refused() {
+fn conflicting_security_options_are_refused() {
     let any = || ("trust_any_key", Value::Flag(true));
     let refused = reason(client(&[("server_key", key()), any()]));
     assert!(refused.contains("\"server_key\"") && refused.contains("\"trust_any_key\""), "{refused}");

@@ -147,7 +147,7 @@ fn a_client_that_disconnects_before_its_id_is_assigned_never_gets_one() {
         client.status() == Status::Disconnected
     });
     assert_eq!(notices, []);
-    let Role::Client(attempt) = &client.role else { panic!("a client") };
+    let Role::Client(attempt) = &client.role else { panic!("not a client") };
     assert_eq!(attempt.welcome_until, None);
 }
 

@@ -35,7 +35,7 @@ fn a_client_has_no_id_until_the_server_has_assigned_one() {
 }
 
 #[test]
-fn refusing_new_clients_keeps_existing_ones_connected() {
+fn refusing_new_clients_keeps_existing_clients_connected() {
     let mut game = Game::new(1);
     game.server.session.set_refusing(true);
     game.join(&[]);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_without_a_cell_in_the_matrix_is_reported() {
+    fn a_limit_without_a_cell_in_the_matrix_is_listed_as_unused() {
         let peers = peers();
         let mut cells = Vec::new();
         for server in peers.iter().filter(|peer| peer.plays(Role::Server)) {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_whose_failure_no_longer_occurs_is_reported() {
+    fn a_permanent_limit_that_does_not_occur_is_a_finding() {
         let mut cells = [cell("loss", "pass", "")];
         assert_eq!(apply(&[limit(false)], &mut cells).len(), 1);
         assert_eq!(cells[0].verdict, "pass");

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn later_results_replace_earlier_ones_and_limits_are_judged_anew() {
+    fn later_results_replace_earlier_results_and_limits_are_applied_again() {
         let document = |cells: Vec<Cell>| Document::new(1, &[], &[], cells);
         let first = document(vec![cell("split", "limit", "order"), cell("handshake", "fail", "mtu")]);
         let second = document(vec![cell("handshake", "pass", ""), cell("loss", "limit", "")]);

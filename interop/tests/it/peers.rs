@@ -36,7 +36,7 @@ async fn exchange(connection: &Connection, messages: std::ops::Range<u32>, size:
     }
     for number in messages {
         let echo = tokio::time::timeout(TIME_LIMIT, connection.recv()).await.expect("an echo in time");
-        let echo = echo.unwrap_or_else(|| panic!("the end: {:?}", connection.closed_reason()));
+        let echo = echo.unwrap_or_else(|| panic!("the connection closed: {:?}", connection.closed_reason()));
         assert!(echo.bytes == message(number, size), "message {number} of {size} bytes");
         assert_eq!(echo.delivery.reliability, Reliability::ReliableOrdered);
     }

@@ -396,7 +396,7 @@ mod stall_tests {
         let (length, from) = server.recv_from(&mut buffer).expect("a ping");
         let ping = Offline::read(&mut Reader::new(&buffer[..length]));
         let Ok(Offline::Ping { time, .. }) = ping else {
-            panic!("a ping, not {ping:?}");
+            panic!("not a ping: {ping:?}");
         };
         move || {
             let pong = Offline::Pong { time, guid: Guid(1), data: b"late" };

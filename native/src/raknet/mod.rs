@@ -322,7 +322,7 @@ impl crate::endpoint::Connection<RakNet> {
     /// ```
     /// use rakwire_native::Connection;
     ///
-    /// /// Logs how the path of a connection becomes narrower.
+    /// /// Logs each change of the MTU of a connection.
     /// async fn log_mtu(connection: &Connection) {
     ///     while let Some(mtu) = connection.mtu_changed().await {
     ///         println!("{}: MTU {mtu}", connection.remote());

@@ -685,7 +685,7 @@ fn claimed_call_is_returned_only_by_poll_call() {
     assert_eq!(client.poll_finished().map(|finished| finished.id), Some(other));
     assert!(client.poll_finished().is_none());
     let Poll::Ready(Some(finished)) = client.poll_call(mine, waker) else {
-        panic!("the call must have finished")
+        panic!("the call has not finished")
     };
     assert_eq!(finished.answer::<Add>(), Ok(3));
     assert!(matches!(client.poll_call(mine, waker), Poll::Ready(None)), "once");

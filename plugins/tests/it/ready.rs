@@ -170,7 +170,7 @@ fn all_peers_are_notified_once_when_all_are_ready() {
 }
 
 #[test]
-fn late_peers_are_awaited_and_departed_ones_are_not() {
+fn an_event_waits_for_late_peers_but_not_for_departed_peers() {
     let ids = connections::<RakNet>(2);
     let mut ready = Ready::new();
     ready.wait_for_all(EVENT).expect("enough space");

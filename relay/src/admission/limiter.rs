@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_with_a_full_burst_are_evicted_for_new_ones() {
+    fn networks_with_a_full_burst_are_evicted_for_new_networks() {
         let (rate, start) = (KeyedRate::new(1, 1).unwrap(), Instant::now());
         let network = |number: u32| IpNet::from(IpAddr::from(number.to_be_bytes()));
         let keys = u32::try_from(KEYS_MAX).unwrap();

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_without_allowed_addresses_keeps_its_last_ones() {
+    fn a_host_without_allowed_addresses_keeps_its_previous_addresses() {
         let known = two_names(&ports([1]), &ports([3]));
         let refused = || Ok(vec!["127.0.0.1:1".parse().unwrap()]);
         let moved = looked_up(&known, vec![Ok(ports([2])), refused()]);

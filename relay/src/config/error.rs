@@ -92,7 +92,7 @@ pub enum ConfigError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The front listens at the address of its target.
+    /// The front listens on the address of its target.
     FrontOnTarget {
         /// The name of the target.
         name: TargetName,

@@ -100,7 +100,7 @@ fn option_choices_match_the_model() {
 }
 
 #[test]
-fn later_layers_take_precedence() {
+fn later_layers_take_precedence_and_each_value_is_explained_with_its_source() {
     let path = file(
         "layers",
         "listen = \"127.0.0.1:1\"\n[limits]\nqueue = 1\nmax_clients = 2\nidle_timeout = \"3s\"\n\

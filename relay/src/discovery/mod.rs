@@ -244,7 +244,7 @@ pub(crate) struct Changes {
     pub(crate) arrived: usize,
     /// Servers that are no longer announced in a usable form.
     pub(crate) departed: usize,
-    /// Announcements that have become unusable, or are unusable for another reason than before.
+    /// Announcements that have become unusable, or are unusable for a different reason than before.
     pub(crate) unusable: usize,
 }
 

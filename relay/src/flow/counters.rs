@@ -51,7 +51,7 @@ counted! {
         TooBigBehindHeader,
         /// A datagram of the client began like a PROXY header, which the game server would have believed.
         ForgedHeader,
-        /// A datagram had another source than the game server. It arrived before the socket was connected.
+        /// A datagram had a source other than the game server. It arrived before the socket was connected.
         ForeignSource,
         /// A datagram of the client belonged to another session.
         ForeignSession,
@@ -379,7 +379,7 @@ pub enum FlowEnd {
     ///
     /// [`Setup::closes_on_unreachable`]: super::Setup::closes_on_unreachable
     ServerUnreachable,
-    /// The client began the handshake of another protocol than that of its target; the field is the target's protocol.
+    /// The client began the handshake of a protocol other than that of its target; the field is the target's protocol.
     WrongProtocol(ProtocolKind),
     /// The client closed its connection.
     ClientClosed,

@@ -73,7 +73,7 @@ pub enum FromClient {
         /// The length of the message in bytes.
         len: usize,
     },
-    /// A datagram for another session than that of this connection.
+    /// A datagram for a session other than that of this connection.
     ForeignSession,
     /// The transport dropped its oldest datagrams, because they were not read in time.
     Dropped {

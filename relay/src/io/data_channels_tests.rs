@@ -617,7 +617,7 @@ async fn long_messages_and_texts_end_a_flow_with_a_close_code() {
 }
 
 #[tokio::test]
-async fn drops_of_a_channel_flood_are_reported() {
+async fn a_client_that_floods_a_channel_receives_its_drop_counts() {
     let relay = start(|config| config.limits.datagrams_per_second = 20).await;
     let mut client = Client::open(&relay, OPEN).await;
     client.control().await;

@@ -485,7 +485,7 @@ mod tests {
         connection.disconnect().await;
     }
 
-    /// The client's path becomes narrower first, then the path from the front to the server.
+    /// The MTU shrinks first on the client's path, then on the path from the front to the server.
     #[tokio::test]
     async fn large_client_messages_survive_a_shrinking_path_mtu() {
         for client_is_narrow in [true, false] {

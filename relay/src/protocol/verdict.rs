@@ -89,7 +89,7 @@ pub enum Refusal {
     NoHandshake,
     /// The client has exceeded its handshake budget.
     HandshakeBudget,
-    /// The datagram begins a handshake of another protocol than that of the target; the field is the target's protocol.
+    /// The datagram begins a handshake of a protocol other than that of the target; the field is the target's protocol.
     OtherProtocol(ProtocolKind),
 }
 

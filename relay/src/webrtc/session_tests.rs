@@ -228,7 +228,7 @@ fn oversized_messages_are_never_delivered() {
 }
 
 #[test]
-fn texts_and_unknown_channels_are_reported() {
+fn texts_are_events_and_unknown_channels_end_the_session() {
     let mut network = Network::connect(Version::Either, None);
     network.client.send(DATAGRAMS, b"text", Contents::String);
     network.client.send(DATAGRAMS, &[0], Contents::BinaryEmpty);
@@ -324,7 +324,7 @@ fn congestion_control_bounds_the_data_in_flight() {
 }
 
 #[test]
-fn empty_datagrams_arrive_and_oversized_ones_are_rejected() {
+fn empty_datagrams_arrive_and_oversized_datagrams_are_rejected() {
     let mut network = Network::connect(Version::Either, None);
     assert!(network.server.send_datagram(&[]));
     assert!(!network.server.send_datagram(&vec![0; 1 << 20]));

@@ -173,7 +173,7 @@ fn startup_failures_are_explained() {
 }
 
 #[tokio::test]
-async fn absent_game_servers_and_stores_are_reported() {
+async fn absent_game_servers_and_stores_are_logged_and_counted() {
     let (_closed, closed) = closed_port();
     let (_store, store) = reserve_port();
     let more = ["--target", &format!("raw={closed}"), "--discover", &format!("redis://{store}/")];
@@ -249,7 +249,7 @@ async fn refused_clients_are_logged_with_the_reason() {
 }
 
 #[tokio::test]
-async fn invalid_tokens_and_targets_are_reported() {
+async fn invalid_tokens_and_targets_are_logged_and_counted() {
     let key = SigningKey::ed25519().unwrap();
     let key_path = key_file("failures", &key);
     let target = format!("game={}", Server::echo().await);
@@ -279,7 +279,7 @@ async fn invalid_tokens_and_targets_are_reported() {
 }
 
 #[tokio::test]
-async fn reached_limits_are_reported() {
+async fn reached_limits_are_logged_and_counted() {
     let target = format!("game={}", Server::echo().await);
     let limited = "rakwire_relay_closes_total{reason=\"address_limit\"}";
     for (name, limits, said, series) in [
@@ -303,7 +303,7 @@ async fn reached_limits_are_reported() {
 }
 
 #[tokio::test]
-async fn certificate_proxy_and_shutdown_problems_are_reported() {
+async fn certificate_proxy_and_shutdown_problems_are_in_the_log_and_the_metrics() {
     let target = format!("game={}", Server::echo().await);
     let pair = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -338,7 +338,7 @@ async fn certificate_proxy_and_shutdown_problems_are_reported() {
 }
 
 #[tokio::test]
-async fn webtransport_failures_are_reported() {
+async fn webtransport_failures_are_logged_and_counted() {
     let target = format!("game={}", Server::echo().await);
     // Another program already uses the UDP port.
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -413,7 +413,7 @@ async fn unvalidated_addresses_are_not_logged() {
 
 /// An address has 32 slots for handshakes whose address is validated, and 32 for those that need no validation.
 #[tokio::test]
-async fn excess_handshakes_of_a_network_are_reported() {
+async fn excess_handshakes_of_a_network_are_logged_and_counted() {
     let target = format!("game={}", Server::echo().await);
     let own_port = ["--webtransport", "on", "--webtransport-listen", "127.0.0.1:0", "--header-timeout", "1m"];
     let relay = Watched::start("handshakes", &target, &own_port);
@@ -455,7 +455,7 @@ async fn excess_connections_are_reported_with_the_transport() {
 }
 
 #[tokio::test]
-async fn data_channel_failures_are_reported() {
+async fn data_channel_failures_are_logged_and_counted() {
     let target = format!("game={}", Server::echo().await);
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
@@ -478,7 +478,7 @@ async fn data_channel_failures_are_reported() {
 }
 
 #[tokio::test]
-async fn front_failures_are_reported() {
+async fn front_failures_are_logged_and_counted() {
     let (_closed, closed) = closed_port();
     let target = format!("game={closed},kind=raknet");
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -505,7 +505,7 @@ async fn front_failures_are_reported() {
 
 #[cfg(feature = "acme")]
 #[tokio::test]
-async fn an_unreachable_acme_authority_is_reported() {
+async fn an_unreachable_acme_authority_is_logged() {
     let (_held, nowhere) = reserve_port();
     let target = format!("game={}", Server::echo().await);
     let directory = format!("https://{nowhere}/directory");

@@ -147,7 +147,7 @@ impl Relays {
 }
 
 #[tokio::test]
-async fn clients_of_a_dead_relay_continue_at_the_other() {
+async fn clients_of_a_dead_relay_continue_on_the_other_relay() {
     let Relays { mut first, _second, proxy, key, players } = Relays::start("relay-dies").await;
     first.child.kill().unwrap();
     let (mut stayed, mut lost) = (Vec::new(), Vec::new());
@@ -178,7 +178,7 @@ async fn clients_of_a_dead_relay_continue_at_the_other() {
 
 /// A relay is updated: its clients stay until they leave, and new clients get the other relay.
 #[tokio::test]
-async fn clients_keep_playing_at_a_relay_taken_out_of_rotation() {
+async fn clients_keep_playing_on_a_relay_taken_out_of_rotation() {
     let Relays { mut first, _second, proxy, key, mut players } = Relays::start("relay-out").await;
     first.signal("-TERM");
     within(async {

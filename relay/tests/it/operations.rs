@@ -48,7 +48,7 @@ fn value(metrics: &str, series: &str) -> Option<f64> {
 }
 
 #[tokio::test]
-async fn the_admin_address_serves_health_and_metrics() {
+async fn only_the_admin_address_serves_probes_and_metrics() {
     let (relay, admin, _client) = used().await;
     for (path, expected) in [("/livez", "ok\n"), ("/readyz", "ok\n")] {
         let (head, body) = get(admin, path).await;

@@ -207,7 +207,7 @@ async fn a_shutdown_does_not_wait_for_a_reload() {
 }
 
 #[tokio::test]
-async fn changes_that_need_a_restart_are_reported() {
+async fn a_reload_lists_the_changes_that_need_a_restart() {
     let target = targets(&[("game", Server::echo().await)]);
     let path = file("restart", &format!("{LISTEN}{target}"));
     let relay = FromFile::start(&path).await;

@@ -310,7 +310,7 @@ async fn a_shutdown_does_not_wait_for_absent_clients() {
 }
 
 #[tokio::test]
-async fn drops_are_reported_to_clients() {
+async fn drops_are_reported_to_clients_and_again_after_a_resumption() {
     let mut game = Game::start().await;
     game.client.send(b"").await;
     game.server.send(&[0; 3_000], game.from).await;

@@ -230,7 +230,7 @@ fn finished_client_ignores_further_messages() {
 
 /// Both messages are reliable but unordered, so the result may overtake Connect.
 #[test]
-fn game_over_before_connect_is_handled() {
+fn a_result_that_precedes_the_join_response_is_kept() {
     let mut client = Client::new();
     assert!(!deliver(&mut client, &over(GameOver::Loser)), "the client has not requested to join");
     client.handle_connected();
@@ -250,7 +250,7 @@ fn client_starts_over_after_a_disconnect() {
 }
 
 #[test]
-fn rejection_is_reported() {
+fn a_rejected_join_request_returns_the_reason_of_the_server() {
     let mut client = playing();
     let error = ResponseKind::Error(Text::new("no ☃"));
     let bytes =

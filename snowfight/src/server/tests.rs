@@ -316,8 +316,7 @@ fn full_game() -> Server<usize> {
 
 #[test]
 fn full_game_is_reported_to_new_players() {
-    let mut server = full_game();
-    let mut buffer = [0; MAX_MESSAGE];
+    let (mut server, mut buffer) = (full_game(), [0; MAX_MESSAGE]);
     let mut last = Vec::new();
     while let Some(Output::Send { to, payload, .. }) = server.poll_output(&mut buffer) {
         if to == MAX_PLAYERS {
@@ -332,8 +331,7 @@ fn full_game_is_reported_to_new_players() {
 
 #[test]
 fn snapshots_of_a_full_game_fit_in_half_of_the_maximum_message() {
-    let mut server = full_game();
-    let mut buffer = [0; MAX_MESSAGE];
+    let (mut server, mut buffer) = (full_game(), [0; MAX_MESSAGE]);
     while server.poll_output(&mut buffer).is_some() {}
     server.tick();
     while let Some(output) = server.poll_output(&mut buffer) {
@@ -386,7 +384,7 @@ fn arm(server: &mut Server<Key>) -> Point {
         server.tick();
         poll(server);
     }
-    panic!("it found no object");
+    panic!("the bot found no object");
 }
 
 /// Returns true if the third player holds an object in the last snapshot.

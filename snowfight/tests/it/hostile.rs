@@ -20,7 +20,7 @@ fn byte(hex: &str) -> u8 {
 }
 
 #[test]
-fn truncated_recorded_messages_are_handled() {
+fn truncated_recorded_messages_break_no_invariant() {
     for bytes in recorded() {
         let step = bytes.len().div_ceil(200);
         for length in (0..=bytes.len()).step_by(step) {
@@ -38,7 +38,7 @@ proptest! {
     }
 
     #[test]
-    fn corrupted_recorded_messages_are_handled(which: prop::sample::Index, bits: Vec<prop::sample::Index>) {
+    fn corrupted_recorded_messages_break_no_invariant(which: prop::sample::Index, bits: Vec<prop::sample::Index>) {
         let mut bytes = recorded().swap_remove(which.index(30));
         for bit in bits {
             let bit = bit.index(bytes.len() * 8);

@@ -69,7 +69,7 @@ fn flipped(hex: &str) -> String {
 }
 
 #[test]
-fn invalid_vector_files_are_reported() {
+fn invalid_vector_files_are_rejected() {
     for text in ["", "[", "{}", "[]", "3"] {
         assert!(vectors::check(text).is_err(), "{text}");
     }

@@ -74,7 +74,7 @@ async fn until_announced(hellos: &mut UnboundedReceiver<Vec<u8>>, wanted: Option
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn new_port_mappings_are_announced_and_lost_ones_withdrawn() {
+async fn changed_and_lost_port_mappings_are_announced() {
     let port = Arc::new(AtomicU16::new(4_321));
     router(port.clone());
     let (facilitator, mut hellos) = facilitator().await;

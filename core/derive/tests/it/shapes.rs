@@ -85,7 +85,7 @@ fn a_variant_index_takes_the_bits_of_the_last_index() {
 }
 
 #[test]
-fn an_unknown_variant_index_is_reported() {
+fn an_unknown_variant_index_is_an_error_with_its_position() {
     let error = unpack::<(bool, Five<bool>)>(&[0x0A]).unwrap_err();
     assert_eq!((error.kind, error.bit), (ErrorKind::UnknownVariant { of: "Five", index: 5 }, 1));
 }

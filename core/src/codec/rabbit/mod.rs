@@ -45,7 +45,7 @@
 //! let packed = pack(&Update::Scores(List::new(&scores)), &mut buffer)?;
 //! assert_eq!(packed.len(), 6); // 1 + 10 + 4 + 18 + 4 + 10 bits
 //!
-//! let Update::Scores(list) = Update::unpack(&mut Reader::new(packed))? else { panic!("they are scores") };
+//! let Update::Scores(list) = Update::unpack(&mut Reader::new(packed))? else { panic!("not scores") };
 //! assert!(list.iter().eq(scores));
 //! # Ok::<(), rakwire::codec::rabbit::Error>(())
 //! ```

@@ -63,12 +63,12 @@ fn healthy_players_do_not_wait<P: Protocol>(config: P::Config, reliable: P::Deli
 }
 
 #[test]
-fn responsive_raknet_players_are_not_delayed_by_unresponsive_ones() {
+fn responsive_raknet_players_are_not_delayed_by_unresponsive_players() {
     healthy_players_do_not_wait::<RakNet>(raknet::Config::new([9; 32]), raknet::Delivery::RELIABLE_ORDERED);
 }
 
 #[test]
-fn responsive_game_protocol_players_are_not_delayed_by_unresponsive_ones() {
+fn responsive_game_protocol_players_are_not_delayed_by_unresponsive_players() {
     let mut config = game_protocol::Config::new([9; 32]);
     // All clients have addresses in a few networks.
     config.challenges_per_network = config.challenges_per_second;

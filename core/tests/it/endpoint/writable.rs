@@ -71,7 +71,10 @@ fn all_are_reported_in_turn_when_the_pool_has_room<P: Protocol>(mut star: Star<P
 /// Checks an active connection beside connections that wait for blocks held by others.
 ///
 /// The active connection frees only its guaranteed blocks, so no waiting connection is returned or examined.
-fn an_active_connection_examines_no_waiting_ones<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
+fn an_active_connection_examines_no_waiting_connections<P: Protocol>(
+    mut star: Star<P>,
+    reliable: P::Delivery,
+) {
     star.clients[0].is_alive = false;
     fill(&mut star, 0, 1_000, reliable);
     for client in 1..39 {
@@ -138,13 +141,13 @@ fn waiting_game_protocol_connections_become_writable_when_another_frees_blocks()
 }
 
 #[test]
-fn an_active_raknet_connection_triggers_no_scan_of_waiting_ones() {
+fn an_active_raknet_connection_triggers_no_scan_of_waiting_connections() {
     let star = Star::<RakNet>::connected(capacity(40), raknet_config(None), 40);
-    an_active_connection_examines_no_waiting_ones(star, raknet::Delivery::RELIABLE);
+    an_active_connection_examines_no_waiting_connections(star, raknet::Delivery::RELIABLE);
 }
 
 #[test]
-fn an_active_game_protocol_connection_triggers_no_scan_of_waiting_ones() {
+fn an_active_game_protocol_connection_triggers_no_scan_of_waiting_connections() {
     let star = Star::<GameProtocol>::connected(capacity(40), game_config(None), 40);
-    an_active_connection_examines_no_waiting_ones(star, game_protocol::Reliability::Reliable);
+    an_active_connection_examines_no_waiting_connections(star, game_protocol::Reliability::Reliable);
 }

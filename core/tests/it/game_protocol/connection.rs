@@ -99,7 +99,7 @@ fn invalid_sends_are_refused_with_a_reason() {
 }
 
 #[test]
-fn exhausted_memory_is_reported() {
+fn sends_fail_until_acknowledgements_free_memory() {
     let mut resources = Resources::<2, 32, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     let id = enter(&mut server, START, CLIENT.into(), 7);

@@ -331,7 +331,7 @@ fn an_application_that_does_not_read_blocks_only_its_client() {
 
 /// Unreliable messages that each lack a chunk are dropped in favour of complete ones.
 #[test]
-fn incomplete_unreliable_payloads_are_dropped_for_complete_ones() {
+fn incomplete_unreliable_payloads_do_not_block_a_complete_payload() {
     let mut resources = Resources::<1, 64, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     let id = enter(&mut server, START, CLIENT.into(), 1);

@@ -306,7 +306,7 @@ fn two_messages_that_together_exceed_the_memory_are_delivered() {
     assert!(arrived == [large(0x90), large(0x91)], "{} messages arrived", arrived.len());
 }
 
-/// A part with another part count than the first received part of its message is dropped.
+/// A part is dropped if its part count differs from that of the first received part of its message.
 #[test]
 fn parts_that_contradict_their_message_are_dropped() {
     let (mut net, _, _) = connected();

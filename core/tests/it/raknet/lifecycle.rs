@@ -216,7 +216,7 @@ fn another_protocol_version_is_refused_with_the_servers_version() {
 }
 
 #[test]
-fn a_client_that_does_not_know_its_dialled_address_connects_without_cookies() {
+fn a_client_with_an_unknown_dialled_address_connects_to_a_server_without_cookies() {
     let mut server = server_config();
     server.cookies = CookiePolicy::Off;
     let mut client = client_config();

@@ -42,7 +42,7 @@ pub(crate) fn long_messages_travel_both_ways<P: Tested, const B: usize, const S:
         let here = client.handle.connect(server.address).await.expect("a connection");
         for number in 0..5 {
             here.send(&message(number, length), P::RELIABLE).await.expect("an open connection");
-            let Some(Event::Message(answer)) = here.next().await else { panic!("an answer") };
+            let Some(Event::Message(answer)) = here.next().await else { panic!("no answer") };
             assert!(answer.read(|bytes| bytes.chunks().count()) > 20);
             assert_eq!(bytes(&answer), message(number, length));
         }

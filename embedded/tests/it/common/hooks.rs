@@ -108,7 +108,7 @@ pub(crate) fn a_plugin_answers_while_a_task_receives<P: Tested>() {
             here.send(&[0x85, 1], P::RELIABLE).await.expect("an open connection");
             match select(here.recv(), there.recv()).await {
                 Either::First(answer) => assert_eq!(bytes(&answer.expect("a message")), [0x85, 7]),
-                Either::Second(_) => panic!("the application receives the plugin's message"),
+                Either::Second(_) => panic!("the application received the plugin's message"),
             }
         }
         let stats = server.with_hook(|host| host.stats(key)).expect("the plugin is attached");

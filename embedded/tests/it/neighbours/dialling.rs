@@ -75,7 +75,7 @@ fn a_connection_continues_without_a_gateway() {
 }
 
 #[test]
-fn a_present_mesh_member_is_reached_despite_four_absent_ones() {
+fn a_present_mesh_member_is_reached_despite_four_absent_members() {
     run(async {
         let (mut net, client, server) = ethernet::<RakNet>();
         let connection = echoing(&client, &server).await;

@@ -33,10 +33,9 @@ async fn mtu_of_connection(interface: u16, client_is_narrow: bool, over_ipv6: bo
 async fn exchange(here: &Connection<'static, RakNet>, there: &Connection<'static, RakNet>) {
     for (from, to) in [(here, there), (there, here)] {
         from.send(&message(7, 4_200), Delivery::RELIABLE_ORDERED).await.expect("an open connection");
-        let received = to
-            .recv()
-            .await
-            .unwrap_or_else(|| panic!("the end: {:?}, {:?}", to.closed_reason(), from.closed_reason()));
+        let received = to.recv().await.unwrap_or_else(|| {
+            panic!("the connection closed: {:?}, {:?}", to.closed_reason(), from.closed_reason())
+        });
         assert_eq!(bytes(&received), message(7, 4_200));
     }
 }

@@ -81,7 +81,7 @@ fn a_client_that_fails_before_its_first_datagram_has_not_started() {
 #[test]
 fn a_pair_without_datagrams_fails() {
     let outcome = cell("silent", "silent");
-    let Verdict::Fail(broken) = outcome.verdict else { panic!("it passed") };
+    let Verdict::Fail(broken) = outcome.verdict else { panic!("the cell passed") };
     assert_eq!((broken.rule, outcome.client_status), (rules::HANDSHAKE, Some(0)));
 }
 

@@ -284,7 +284,7 @@ async fn by_upnp(
     search.allowed_gateway_ips = vec![gateway.into()];
     let found = search_gateway(search).await.map_err(|error| brief(&error))?;
     if found.addr.ip() != gateway {
-        return Err(format!("the answer came from another machine than the router: {}", found.addr));
+        return Err(format!("the answer came from a machine other than the router: {}", found.addr));
     }
     let ip = found.get_external_ip().await.map_err(|error| brief(&error))?;
     let external = usable(ip, local.port())?;

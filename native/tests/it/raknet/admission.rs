@@ -27,7 +27,7 @@ async fn server(max_incoming: u16) -> Endpoint {
 fn failure(result: Result<rakwire_native::Connection, ConnectError>) -> ConnectFailure {
     match result {
         Err(ConnectError::Failed(failure)) => failure,
-        other => panic!("a failed attempt, not {other:?}"),
+        other => panic!("not a failed attempt: {other:?}"),
     }
 }
 
@@ -137,7 +137,12 @@ async fn peers_exchange_messages_without_a_connection() {
     assert!(heard.iter().all(|one| (one.from, one.identity) == (client.local_addr(), client.guid())));
     assert_eq!(heard.pop().expect("the advertisement").data, b"come and play");
     assert!(heard.iter().all(|one| one.data.len() == 2) && !heard.is_empty());
+}
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn invalid_out_of_band_messages_and_advertisements_are_refused() {
+    let (server, client) = (server(0).await, server(0).await);
+    let to = server.local_addr();
     assert_eq!(client.send_out_of_band(to, &[]).await, Err(OutOfBandError::BadLength));
     assert_eq!(client.advertise(to, &[0; 399]).await, Err(OutOfBandError::BadLength));
     let v6: SocketAddr = "[::1]:1".parse().expect("a literal address");
@@ -182,7 +187,12 @@ async fn servers_are_found_by_broadcast() {
     let found = tokio::time::timeout(DEADLINE, search).await.expect("a server in time");
     assert_eq!(found.iter().map(|pong| pong.from).collect::<Vec<_>>(), [here]);
     assert_eq!((found[0].data.as_slice(), found[0].identity), (&b"a game"[..], open.guid()));
+}
 
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_for_open_servers_does_not_find_a_full_server_and_fails_on_a_closed_endpoint() {
+    let client = bind("0.0.0.0:0", 0, |_| {}).await;
     let full = bind("0.0.0.0:0", 0, |_| {}).await;
     let broadcast = SocketAddr::from(([127, 255, 255, 255], full.local_addr().port()));
     let found = client.discover(broadcast, PingScope::OpenConnections, Duration::from_millis(300)).await;

@@ -175,7 +175,7 @@ fn the_world_limits_steps_and_passes_the_tag_on() {
 }
 
 #[test]
-fn messages_survive_encoding_and_malformed_ones_are_refused() {
+fn messages_round_trip_and_malformed_messages_are_refused() {
     for request in [Request::Hello("ann".to_owned()), Request::Steer([-1, 1])] {
         assert_eq!(Request::decode(&request.encode()), Some(request));
     }

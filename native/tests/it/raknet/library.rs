@@ -107,7 +107,7 @@ async fn pings_return_pongs_or_errors() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_refuses_wrong_versions_and_full_servers() {
+async fn wrong_versions_and_excess_clients_are_refused() {
     let client = client(|_| {}).await;
     let picky = server(|options| {
         options.config.accepted_versions.clear();
@@ -175,7 +175,16 @@ async fn a_client_connects_after_a_server_has_blocked_it_for_another_version() {
     let connection = client.connect_with(address, &patient).await.expect("a connection");
     connection.send(&message(10, 0), Delivery::RELIABLE).await.expect("an open connection");
     receive(&connection).await;
+}
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_failure_of_a_blocked_client_contains_the_version_of_the_server() {
+    let server = echo_all(server(only_bedrock).await);
+    let client = client(|options| {
+        options.config.connect_interval = Duration::from_millis(20);
+        options.config.learn_version = false;
+    })
+    .await;
     let expected = ConnectFailure::NoAnswerAfterIncompatible { server: 11 };
     for connect_timeout in [1, 10, 60].map(Duration::from_secs) {
         let address = block_after_another_version(server.local_addr(), usize::MAX).await;

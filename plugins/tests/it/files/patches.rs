@@ -39,7 +39,9 @@ fn transfer(from: &mut Sender, to: &mut Receiver) -> Result<Progress, Failure> {
     connect(from, id);
     to.fetch(id).expect("no other transfer");
     exchange(from, to, id, 10_000);
-    let Some(ReceiverEvent::Ended(result)) = last_events(from, to).1 else { panic!("it has not ended") };
+    let Some(ReceiverEvent::Ended(result)) = last_events(from, to).1 else {
+        panic!("the transfer has not ended")
+    };
     result
 }
 
@@ -214,7 +216,7 @@ fn patches_are_applied_step_by_step() {
     }
     exchange(&mut from, &mut to, id, 10_000);
     let (_, Some(ReceiverEvent::Ended(Ok(progress)))) = last_events(&mut from, &mut to) else {
-        panic!("it has not ended")
+        panic!("the transfer has not ended")
     };
     assert_eq!((progress.patched, progress.done, to.store.tree), (1, progress.total, new));
 }

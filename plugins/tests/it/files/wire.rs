@@ -52,7 +52,7 @@ fn message_encoding_matches_the_vectors() {
             "done" => request(Request::Done),
             "receiver failed" => request(Request::Failed(Reason::Cancelled)),
             "page" => {
-                let Some(decoded @ Reply::Page(_)) = Reply::decode(&expected) else { panic!("a page") };
+                let Some(decoded @ Reply::Page(_)) = Reply::decode(&expected) else { panic!("not a page") };
                 let length = page(&mut buffer);
                 assert_eq!(decoded.encode(&mut [0; 256]), Some(length));
                 Some(length)
@@ -136,7 +136,7 @@ proptest! {
             writer.push(&Entry { path: path.as_bytes(), size, digest: [5; 32] }).expect("enough space");
         }
         let length = writer.len();
-        let Some(Reply::Page(decoded)) = Reply::decode(&buffer[..length]) else { panic!("a page") };
+        let Some(Reply::Page(decoded)) = Reply::decode(&buffer[..length]) else { panic!("not a page") };
         prop_assert!(decoded.entries.map(|entry| entry.path.to_vec()).eq(paths.iter().map(|path| path.clone().into_bytes())));
         if !paths.is_empty() {
             prop_assert_eq!(Reply::decode(&buffer[..length - cut]), None);

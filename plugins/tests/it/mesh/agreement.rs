@@ -200,7 +200,7 @@ fn merged_meshes_choose_the_oldest_member_as_host() {
 /// All members choose the same host, even a member that cannot reach it. That member reports the peer that it cannot
 /// reach.
 #[test]
-fn unreachable_pairs_are_reported() {
+fn joining_is_partial_until_unreachable_pairs_connect() {
     let mut network = Network::new(3);
     network.broken.push((0, 2));
     network.start(0, true);

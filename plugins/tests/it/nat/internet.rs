@@ -335,8 +335,8 @@ impl Client {
                             self.connected.remove(at);
                         }
                     }
-                    Event::Message { .. } => panic!("the application sees no message of the plugin"),
-                    Event::ConnectFailed { .. } => panic!("a connection that was tried did not open"),
+                    Event::Message { .. } => panic!("the application received a message of the plugin"),
+                    Event::ConnectFailed { .. } => panic!("a connection attempt failed"),
                     Event::Receipt { .. }
                     | Event::Progress { .. }
                     | Event::Pong { .. }

@@ -142,7 +142,7 @@ proptest! {
 }
 
 #[test]
-fn despawned_entities_are_removed_and_hidden_ones_return() {
+fn despawned_entities_are_removed_and_hidden_entities_can_return() {
     let mut world = World::new();
     world.join(0);
     let (stays, ends) = (world.authority.spawn(0, 1, &[1, 2, 1, 3]), world.authority.spawn(1, 2, &[9]));

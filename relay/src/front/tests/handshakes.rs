@@ -337,7 +337,7 @@ impl Visit for Line {
 
 /// The datagrams of docs/udp-front.md.
 #[test]
-fn front_datagrams_match_the_published_ones() {
+fn front_datagrams_match_the_published_examples() {
     let keys = "000102030405060708090a0b0c0d0e0f".parse().unwrap();
     let mut bench = Bench::new(Settings { keys, ..settings(FrontProtocol::RakNet) });
     bench.pongs.learn(PingScope::Any, Pong { guid: 5, data: Vec::new(), at: bench.now.at, latency: None });

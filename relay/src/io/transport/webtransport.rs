@@ -158,7 +158,7 @@ impl WebTransportTransport {
     fn input(&self, datagram: Bytes) -> FromClient {
         let mut payload = datagram;
         if VarInt::decode(&mut payload).ok() != Some(self.session) {
-            // The datagram belongs to no session, or to another one than that of this connection.
+            // The datagram belongs to no session, or to a session other than that of this connection.
             return FromClient::ForeignSession;
         }
         match payload.strip_prefix(CONTROL_PREFIX) {

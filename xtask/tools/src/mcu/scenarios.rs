@@ -127,7 +127,7 @@ impl Host<'_> {
         self.exchange(&[], &["count=50", "large=0", "network=fixed"])
     }
 
-    /// Connects to a server with another protocol version than the first that the firmware announces.
+    /// Connects to a server with a protocol version other than the first that the firmware announces.
     pub(crate) fn other_version(&self) -> Result<Exchange> {
         self.exchange(&["--protocol", "9"], &["count=50", "large=0"])
     }

@@ -630,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_before_and_after_the_wrap_are_reported() {
+    fn gaps_before_and_after_the_wrap_are_listed_in_nacks() {
         let mut ack_tracker = Window::starting_at(0xFF_FFFC);
         ack_tracker.commit(0xFF_FFFC);
         ack_tracker.commit(2);

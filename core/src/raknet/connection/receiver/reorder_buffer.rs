@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn ordered_messages_wait_for_earlier_ones() {
+    fn ordered_messages_wait_for_earlier_messages() {
         let mut channel = ReorderBuffer::starting_at(U24::new(0xFF_FFFF));
         assert_eq!(channel.disposition(&ordered(0)), Disposition::Buffer);
         assert_eq!(channel.disposition(&ordered(0xFF_FFFF)), Disposition::Deliver);

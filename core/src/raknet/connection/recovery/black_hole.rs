@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_large_datagrams_are_a_black_hole_if_small_ones_arrive() {
+    fn losses_of_large_datagrams_are_a_black_hole_if_small_datagrams_arrive() {
         let mut detector = detector();
         for round in 1..=ROUNDS {
             assert!(detector.detected().is_none());
