@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_supported_players_are_the_largest_count_before_the_first_slow_one() {
+    fn the_supported_players_are_the_largest_count_before_the_first_slow_count() {
         let row = |players, tick_us_p99| Measured {
             snapshots: Snapshots::Whole,
             players,

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_knows_the_reliability_and_sequence_of_every_send() {
+    fn traffic_contains_the_reliability_and_sequence_of_every_send() {
         let steps = "b send @a 6 0 1 50 3 receipt 9\nb broadcast @a 4 2 0 5000\nb send self 3 0 1 50 2\nb broadcast - 5 1 1 9 2\n";
         let script = parse(&format!("{START}{steps}")).expect("a script").remove(0);
         let traffic = Traffic::of(&script);

@@ -70,7 +70,7 @@ mod present {
 
     /// Maximum number of addresses with datagrams in transit; datagrams of further addresses are dropped.
     const MAX_LINKS: usize = 4_096;
-    /// Number of links up to which those without datagrams in transit are kept.
+    /// The number of links above which links without datagrams in transit are removed.
     const IDLE_LINKS: usize = 64;
 
     /// A simulated lossy network between an endpoint and its socket, equal in both directions and for all addresses.

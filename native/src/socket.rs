@@ -634,7 +634,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_datagram_is_left_to_the_driver() {
+    async fn a_refused_datagram_is_returned_to_the_driver() {
         let nowhere = ([127, 0, 0, 1], 0).into();
         let (mut send_path, mut outgoing, socket) = (SendPath::new(8), Outgoing::new(8), socket().await);
         send_path.allow_inline(&socket);

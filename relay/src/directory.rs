@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_distinguishes_a_silent_server_from_one_without_pings() {
+    fn the_list_distinguishes_a_silent_server_from_a_server_without_pings() {
         let (pongs, now) = (PongCache::default(), Instant::now());
         assert_eq!(ServerEntry::new("a", ProtocolKind::RakNet, &pongs, now).online, Some(false));
         assert_eq!(ServerEntry::new("a", ProtocolKind::GameProtocol, &pongs, now).online, None);

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_leaves_no_partial_file_and_keeps_the_old_one() {
+    fn a_full_disk_leaves_no_partial_file_and_keeps_the_old_file() {
         let directory = directory("full-disk");
         let [key, public, old] = ["key", "key.pub", "old"].map(|name| directory.join(name));
         fs::write(&old, "old").unwrap();

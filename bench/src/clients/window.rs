@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_starts_when_the_previous_one_was_taken() {
+    fn a_window_starts_when_the_previous_window_was_taken() {
         let record = Record::begin();
         record.received(3);
         let due = Instant::now();

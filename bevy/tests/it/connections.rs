@@ -167,7 +167,7 @@ fn a_client_refused_by_a_full_server_gets_the_reason() {
 }
 
 #[test]
-fn a_client_with_a_wrong_password_is_refused_and_one_with_the_right_password_connects() {
+fn only_a_client_with_the_right_password_connects() {
     let mut settings = ServerSettings::new(8).expect("entropy");
     settings.password = b"snow".to_vec();
     let mut game = Game::with(settings);

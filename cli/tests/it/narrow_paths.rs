@@ -101,7 +101,7 @@ fn requests(output: &Output) -> usize {
 }
 
 #[test]
-fn large_messages_arrive_when_the_return_path_is_narrower() {
+fn large_messages_arrive_when_the_return_path_has_a_smaller_mtu() {
     let machines = Machines::new();
     machines.narrow(1_400, &TO_CLIENT);
     for server in [IPV4, IPV6] {
@@ -110,7 +110,7 @@ fn large_messages_arrive_when_the_return_path_is_narrower() {
 }
 
 #[test]
-fn large_messages_arrive_when_the_path_narrows_during_the_connection() {
+fn large_messages_arrive_when_the_path_mtu_shrinks_during_the_connection() {
     let machines = Machines::new();
     for (server, networks) in [
         (IPV4, ["10.71.1.0/24 dev to_client", "10.71.2.0/24 dev to_server"]),
@@ -127,7 +127,7 @@ fn large_messages_arrive_when_the_path_narrows_during_the_connection() {
 }
 
 #[test]
-fn each_mtu_is_probed_once_on_a_narrow_interface() {
+fn each_mtu_is_probed_once_on_an_interface_with_a_small_mtu() {
     for (mtu, server, tries) in [(1_420, IPV6, 2), (1_280, IPV6, 3), (1_420, IPV4, 2), (1_280, IPV4, 2)] {
         let machines = Machines::new();
         machines.ip(Some("client"), &format!("link set router mtu {mtu}"));
@@ -147,7 +147,7 @@ fn the_first_request_arrives_over_ipv6() {
 
 /// Request 1 finds the size that passes without fragmentation.
 #[test]
-fn large_messages_arrive_through_a_narrow_path_that_drops_fragments() {
+fn large_messages_arrive_over_a_path_with_a_small_mtu_that_drops_fragments() {
     let machines = Machines::new();
     machines.narrow(1_400, &[TO_CLIENT, TO_SERVER].concat());
     for machine in [Some("client"), None, Some("server")] {

@@ -128,7 +128,7 @@ fn each_queued_packet_counts_64_bytes_of_overhead() {
 }
 
 #[test]
-fn a_client_that_disconnects_before_its_id_is_assigned_never_gets_one() {
+fn a_client_that_disconnects_before_its_id_is_assigned_never_gets_an_id() {
     let mut other = Other::new();
     let mut client = client_at(other.endpoint.local_addr());
     until("the connection is open", || {

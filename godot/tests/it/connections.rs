@@ -26,7 +26,7 @@ fn each_client_gets_a_random_id_from_the_server() {
 }
 
 #[test]
-fn a_client_has_no_id_until_the_server_has_assigned_one() {
+fn a_client_has_no_id_until_the_server_assigns_it() {
     let mut game = Game::with(1, &[]);
     game.join(&[]);
     let client = &mut game.clients[0].session;
@@ -58,7 +58,7 @@ fn a_full_server_refuses_a_further_client() {
 }
 
 #[test]
-fn a_client_with_a_wrong_password_is_refused_and_may_join_with_the_right_one() {
+fn a_client_with_a_wrong_password_is_refused_and_may_join_with_the_right_password() {
     let mut game = Game::with(2, &[("password", text("snow"))]);
     game.join(&[("password", text("rain"))]);
     assert!(game.end_of(0).contains("password"));

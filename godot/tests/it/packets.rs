@@ -21,7 +21,7 @@ fn a_packet_for_one_peer_reaches_only_that_peer() {
 }
 
 #[test]
-fn target_0_reaches_all_peers_and_a_negative_target_excludes_one() {
+fn target_0_reaches_all_peers_and_a_negative_target_excludes_a_peer() {
     let mut game = Game::new(3);
     let excluded = game.clients[1].id();
     game.server.session.put(0, reliable(0), b"all").expect("sent");

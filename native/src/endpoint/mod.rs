@@ -409,7 +409,7 @@ pub struct Broadcast {
     pub refused: Vec<(ConnectionId, SendError)>,
 }
 
-/// All endpoints of a server: a single one, or its shards.
+/// All endpoints of a server: a single endpoint, or its shards.
 #[derive(Debug)]
 pub(crate) struct Shards<P: Protocol> {
     all: Vec<Weak<Shared<P>>>,

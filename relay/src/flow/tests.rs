@@ -226,7 +226,7 @@ fn a_flow_is_counted_while_it_exists() {
 }
 
 #[test]
-fn datagrams_of_equal_length_form_a_batch_that_a_shorter_one_ends() {
+fn datagrams_of_equal_length_form_a_batch_that_a_shorter_datagram_ends() {
     let wide = FlowLimits { queue: NonZeroUsize::new(100).unwrap(), ..FlowLimits::default() };
     let mut fixture = fixture_of(wide, Setup::default());
     for len in [5, 5, 5, 3, 5, 7, 7] {
@@ -393,7 +393,7 @@ fn an_unresponsive_client_can_resume() {
 }
 
 #[test]
-fn a_new_connection_replaces_an_apparently_open_one() {
+fn a_new_connection_replaces_an_apparently_open_connection() {
     let mut fixture = resumable();
     fixture.taken_to_client();
     fixture.flow.handle_attached(fixture.start);

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_connection_replaces_a_waiting_one() {
+    fn a_newer_connection_replaces_a_waiting_connection() {
         let handover = Handover::new();
         handover.evict();
         assert_eq!(taken(&handover), Some(0));

@@ -481,7 +481,7 @@ mod socket {
         }
 
         #[tokio::test]
-        async fn the_socket_is_private_and_a_stale_one_is_removed() {
+        async fn the_socket_is_private_and_a_stale_socket_is_removed() {
             let path = directory("socket").join("admin.sock");
             drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
             assert!(path.exists(), "a closed listener leaves its socket file");

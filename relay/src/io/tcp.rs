@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_deadline_expires_for_a_stalled_peer_but_not_for_a_pausing_one() {
+    async fn a_write_deadline_expires_for_a_stalled_peer_but_not_for_a_pausing_peer() {
         let (ours, mut theirs) = duplex(1024);
         let mut ours = WriteDeadline::new(ours, MAX, websocket(false));
         ours.write_all(&[0; 1024]).await.unwrap();

@@ -417,7 +417,7 @@ mod tests {
         }
 
         #[test]
-        fn a_pong_reports_a_free_slot_only_if_the_ping_required_one() {
+        fn a_pong_reports_a_free_slot_only_if_the_ping_required_a_free_slot() {
             for (sent, answered, has_room) in [(5, 5, true), (5, 6, false)] {
                 let (mut flow, now) = flow(Handshake::default());
                 let open = |time| ping(PingScope::OpenConnections, time);

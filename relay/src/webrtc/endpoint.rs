@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_established_session_replaces_one_of_its_source() {
+    fn only_an_established_session_replaces_the_session_of_its_source() {
         let (mut endpoint, counters, now) = endpoint();
         let (from, hello) = (source(1, 1), client_hello());
         connect(&mut endpoint, now, from, 1);

@@ -132,7 +132,7 @@ async fn a_client_resumes_a_flow_to_a_removed_target() {
 }
 
 #[tokio::test]
-async fn an_invalid_file_is_refused_and_the_old_one_stays() {
+async fn an_invalid_file_is_refused_and_the_old_configuration_stays() {
     let server = Server::echo().await;
     let good = format!("{LISTEN}{}", targets(&[("game", server)]));
     let path = file("bad", &good);

@@ -194,7 +194,7 @@ async fn close_code_1001_ends_a_flow_unless_a_proxy_may_have_sent_it() {
 
 /// The address of the client has changed, and the relay has not noticed the loss of the old connection.
 #[tokio::test]
-async fn a_new_connection_replaces_the_old_one() {
+async fn a_new_connection_replaces_the_old_connection() {
     let game = Game::start().await;
     let (mut client, flow) = game.come_back().await;
     assert!(flow.resumed);

@@ -214,7 +214,7 @@ fn tick_sends_a_snapshot_to_every_player() {
 }
 
 #[test]
-fn unsent_snapshot_is_replaced_by_a_newer_one() {
+fn unsent_snapshot_is_replaced_by_a_newer_snapshot() {
     let mut server = joined(&['a']);
     (0..100).for_each(|_| server.tick());
     let done = poll(&mut server);
@@ -244,7 +244,7 @@ fn player_does_not_win_when_the_others_leave() {
 }
 
 #[test]
-fn fallen_player_loses_and_the_remaining_one_wins() {
+fn fallen_player_loses_and_the_remaining_player_wins() {
     let mut server = joined(&['a', 'b']);
     let mut results = results(&play_until_a_player_falls(&mut server, &['a', 'b']));
     results.sort_by_key(|(_, result)| *result == GameOver::Winner);

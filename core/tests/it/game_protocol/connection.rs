@@ -192,7 +192,7 @@ fn a_measured_resend_interval_follows_the_rtt() {
 }
 
 #[test]
-fn unreliable_messages_pass_while_a_reliable_one_is_resent() {
+fn unreliable_messages_pass_while_a_reliable_message_is_resent() {
     let (mut server, id) = server_with_client();
     server.send(START, id, b"stuck", Reliable).expect("an open connection");
     for tick in 0..60_u64 {

@@ -398,7 +398,7 @@ fn server_of(max_incoming: u16, unvalidated: u16) -> Peer<'static> {
 /// The address of a client without a cookie may be forged, so it must not evict a half-open connection with a validated
 /// address.
 #[test]
-fn a_client_without_a_cookie_evicts_no_client_with_one() {
+fn a_client_without_a_cookie_evicts_no_client_with_a_cookie() {
     let now = Instant::from_micros(1_000_000);
     let from = |number: u8| SocketAddr::from(([203, 0, number, 1], 9));
     let mut server = server_of(1, 50);

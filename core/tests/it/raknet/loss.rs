@@ -166,7 +166,7 @@ fn repeated_acknowledgements_cost_no_bytes_without_losses() {
 
 /// A short message takes a whole block. Messages that wait for a lost one share blocks, so they need less memory.
 #[test]
-fn messages_buffered_behind_a_lost_one_share_blocks() {
+fn messages_buffered_behind_a_lost_message_share_blocks() {
     let capacity = Capacity { blocks: 4_096, ..Capacity::for_connections(1) };
     let clean = transfer(capacity, Acks::Usual, lossy(0.0), lossy(0.0), 1);
     for seed in 0..SEEDS {

@@ -687,7 +687,7 @@ const PROBE: usize = 1_168;
 /// Messages of 1,100 bytes fit the next smaller MTU, but not the path. Only path probes are longer, so only they can
 /// reveal the black hole.
 #[test]
-fn messages_that_fit_the_next_smaller_mtu_are_delivered_on_a_path_with_a_still_smaller_one() {
+fn messages_that_fit_the_next_smaller_mtu_are_delivered_on_a_path_with_a_still_smaller_mtu() {
     for latency in [0, 10, 100] {
         for beside in [0, 1, 5] {
             let mut path = Path::with_latency(Duration::from_millis(latency));
@@ -706,7 +706,7 @@ fn messages_that_fit_the_next_smaller_mtu_are_delivered_on_a_path_with_a_still_s
 }
 
 #[test]
-fn a_flow_that_fits_the_next_smaller_mtu_continues_on_a_path_with_a_still_smaller_one() {
+fn a_flow_that_fits_the_next_smaller_mtu_continues_on_a_path_with_a_still_smaller_mtu() {
     for latency in [0, 10, 100] {
         let mut path = Path::with_latency(Duration::from_millis(latency));
         path.longest = 1_000;
@@ -973,7 +973,7 @@ fn a_message_that_lacks_the_memory_to_be_split_again_closes_the_connection() {
 
 /// While there is no memory for the large probe, the small probe must wait as well.
 #[test]
-fn a_large_probe_precedes_the_small_one_despite_a_lack_of_memory() {
+fn a_large_probe_precedes_the_small_probe_despite_a_lack_of_memory() {
     let mut path = Path::between([small(client_config()), peer(server_config())]);
     (path.longest, path.reads[0]) = (0, 0);
     path.send(5_600);

@@ -227,7 +227,7 @@ fn assert_kept(peer: &Peer<'_>, id: ConnectionId, events: &[OwnedEvent], options
 ///
 /// The second peer connects before each datagram exchange of the first peer's handshake.
 #[test]
-fn simultaneous_attempts_never_downgrade_a_secure_one() {
+fn simultaneous_attempts_never_downgrade_a_secure_attempt() {
     let plain = ConnectOptions::default();
     for [first, second] in [[pinned(), plain], [plain, pinned()], [pinned(), pinned()]] {
         for exchanges in 0..8 {

@@ -291,7 +291,7 @@ fn request_cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 
 }
 
 #[test]
-fn an_attempt_with_255_requests_fails_after_the_last_one() {
+fn an_attempt_with_255_requests_fails_after_the_last_request() {
     let mut net =
         Net::with(peer(client_config()), peer(server_config()), Conditions { loss: 1.0, ..latency(1) }, 1);
     let options = ConnectOptions {

@@ -107,7 +107,7 @@ fn an_answer_may_match_the_first_or_the_newest_challenge() {
 }
 
 #[test]
-fn the_genuine_answer_is_accepted_after_a_forged_one() {
+fn the_genuine_answer_is_accepted_after_a_forged_answer() {
     let mut stage = Stage::with_identity();
     let challenge = stage.challenge().expect("a trusted key");
     let (handshake, mut at_server) = stage.respond(&challenge).expect("a valid challenge");

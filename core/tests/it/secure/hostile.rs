@@ -27,7 +27,7 @@ fn secure_messages_are_delivered_once_despite_rerouted_and_changed_datagrams() {
 }
 
 #[test]
-fn simultaneous_attempts_in_any_order_never_downgrade_a_secure_one() {
+fn simultaneous_attempts_in_any_order_never_downgrade_a_secure_attempt() {
     let mut random = Random::new(29);
     for run in 0..300 {
         let length = random.below(40) as usize;

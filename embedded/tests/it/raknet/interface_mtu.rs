@@ -64,7 +64,7 @@ fn a_connection_has_the_mtu_of_the_interface() {
 
 /// A tunnel comes into use behind the next router, and the board is not notified.
 #[test]
-fn messages_arrive_when_the_path_becomes_narrower() {
+fn messages_arrive_when_the_path_mtu_shrinks() {
     run(async {
         for (longest, medium) in [(1_400, Medium::Ip), (1_280, Medium::Ethernet), (576, Medium::Ip)] {
             let wire = Wire::losing(0);

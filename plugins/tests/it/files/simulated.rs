@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn any_tree_replaces_an_older_one(old in any_tree(), new in any_tree(), keep in 0_usize..2_000, seed in 1_u64..1_000) {
+    fn any_tree_replaces_an_older_tree(old in any_tree(), new in any_tree(), keep in 0_usize..2_000, seed in 1_u64..1_000) {
         // Files that exist in both versions begin with the same bytes.
         let mut new = new;
         for (path, bytes) in &mut new {

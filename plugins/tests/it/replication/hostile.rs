@@ -64,7 +64,7 @@ fn a_state_with_a_malformed_record_is_not_applied() {
 }
 
 #[test]
-fn older_state_does_not_overwrite_a_newer_one() {
+fn older_state_does_not_overwrite_newer_state() {
     let mut world = World::new();
     world.join(0);
     let id = world.authority.spawn(1, 1, &[5]).expect("enough space");

@@ -43,7 +43,7 @@ fn tick(authority: &mut Server) -> usize {
 }
 
 #[test]
-fn the_sent_bits_of_each_field_are_reported() {
+fn a_watching_scope_receives_the_sent_bits_of_each_field() {
     let id = connections::<RakNet>(1)[0];
     let mut authority = Server::new(&CLASSES, Graph::default(), Delivery::UNRELIABLE).expect("a class");
     authority.on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(1), Side::Server);

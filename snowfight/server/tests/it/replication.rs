@@ -29,7 +29,7 @@ fn objects(of: &Player, seen_by: &Player) -> BTreeMap<EntityId, (ObjectKind, u32
 /// Within sight, and within the precision of the fields, a player that joins late sees the same as a player with
 /// whole snapshots.
 #[tokio::test]
-async fn client_with_replication_sees_the_same_world_as_one_with_snapshots() {
+async fn clients_with_replication_and_with_snapshots_see_the_same_world() {
     let server = Server::start(4).await;
     let mut whole = server.join(Protocol::RakNet, Scope::Whole).await;
     repeat("the game is under way", async || {

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn sequenced_messages_are_dropped_after_a_newer_one_or_the_next_ordered_message() {
+    fn sequenced_messages_are_dropped_after_a_newer_sequenced_or_the_next_ordered_message() {
         let mut channel = ReorderBuffer::default();
         assert_eq!(channel.disposition(&sequenced(0, 3)), Disposition::Deliver);
         channel.advance(&sequenced(0, 3));
