@@ -49,8 +49,8 @@ fn output_of(program: &str, arguments: &[&str]) -> String {
     )
 }
 
-/// Returns the commit, with `-dirty` if files other than the documents differ from it. Published figures are such
-/// differences.
+/// Returns the commit, with `-dirty` if files other than the documents differ from it. Documents may differ, because
+/// publishing figures changes them.
 fn commit() -> String {
     let hash = output_of("git", &["rev-parse", "--short=12", "HEAD"]);
     let changes = output_of("git", &["status", "--porcelain", "-uno", "--", ".", ":(exclude)docs"]);

@@ -125,7 +125,7 @@ impl Player {
         self.client.handle_frame(now, Input { movement, ..Input::default() });
     }
 
-    /// Handles the received datagrams. Once the player has joined, ignores unreliable ones, which carry snapshots.
+    /// Handles the received datagrams. Once the player has joined, ignores unreliable datagrams, which carry snapshots.
     fn receive(&mut self) {
         let mut buffer = [0; 2_048];
         while let Ok(length) = self.socket.try_recv(&mut buffer) {

@@ -44,7 +44,7 @@ const FLOODS: [(usize, Forgery); 5] = [
 /// Measure secure connections compared with plain ones.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The number of runs of each measurement, of which the median is printed
+    /// The number of runs of each measurement; their median is printed
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: u32,
     /// Send a hundredth of the messages, as a smoke test

@@ -75,7 +75,7 @@ impl Attempts {
         self.0.retain(|(other, _)| *other != id);
     }
 
-    /// Starts connecting to the next address after one that did not answer.
+    /// Starts connecting to the next address after an address did not answer.
     pub(crate) fn next(
         &mut self,
         failed: ConnectionId,

@@ -131,7 +131,7 @@ impl Endpoint {
 enum Next {
     Nothing,
     Event,
-    /// An attempt continues at another address, of which the program is not notified.
+    /// An attempt continues at another address. The program is not notified.
     Continued,
 }
 

@@ -171,7 +171,7 @@ fn split(entry: &Entry) -> (Stream, String) {
     }
 }
 
-/// Parses an event line of a driver. `name` maps an address to a peer name, and `identity` maps a GUID to one.
+/// Parses an event line of a driver. `name` maps an address to a peer name, and `identity` maps a GUID to a peer name.
 pub fn event(
     line: &str,
     name: impl Fn(&str) -> String,

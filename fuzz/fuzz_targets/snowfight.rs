@@ -1,4 +1,4 @@
-//! Fuzzes a game with two players, one of which sends arbitrary messages. The other one must be able to continue.
+//! Fuzzes a game with two players. One sends arbitrary messages, and the other must be able to continue.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -63,7 +63,7 @@ pub fn datagrams(input: &[u8]) {
     let mut now = Instant::now();
     let mut endpoint =
         Endpoint::new(&fingerprint, &[3; 20], Arc::clone(&counters), now).expect("a valid key");
-    // The expected sessions of each source: the half-open one, and the one with a complete handshake.
+    // The expected sessions of each source: the half-open session, and the session with a complete handshake.
     let mut sessions = HashMap::<SocketAddr, [Option<u32>; 2]>::new();
     // The time until which each source is validated.
     let mut validated = HashMap::<SocketAddr, Instant>::new();

@@ -106,7 +106,7 @@ pub fn secure(bytes: &[u8]) {
     hold(model::secure::run(bytes));
 }
 
-/// Runs a game with two players, one of which sends arbitrary messages. The other one must be able to continue.
+/// Runs a game with two players. One sends arbitrary messages, and the other must be able to continue.
 pub fn snowfight(bytes: &[u8]) {
     hold(play::hostile_client(bytes));
 }

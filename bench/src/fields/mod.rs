@@ -25,7 +25,7 @@ pub(crate) struct Options {
     /// Measure everything once with little work, as a smoke test
     #[arg(long, conflicts_with = "publish")]
     quick: bool,
-    /// The number of runs of each measurement, of which the report has the median
+    /// The number of runs of each measurement; the report has their median
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Measure only this work: messages, bulk, unreliable, round-trips, loss-1 or loss-5

@@ -164,7 +164,7 @@ mod tests {
         Load::new((0..clients).map(client).collect(), Some(server), 100)
     }
 
-    /// Repeats runs until one has an echo, because a busy machine may not echo anything within the first ones.
+    /// Repeats runs until one has an echo, because a busy machine may not echo anything within the first runs.
     fn until_echoed(load: &mut Load, pace: Pace) -> Outcome {
         loop {
             let outcome = load.run(pace, Duration::from_millis(50)).unwrap();

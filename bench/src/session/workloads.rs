@@ -16,7 +16,7 @@ const MESSAGES_PER_DATAGRAM: f64 = 13.0;
 const ROUND_TRIPS: u32 = 10_000;
 /// The number of round trips in a run on busy cores, where each may take milliseconds.
 const BUSY_ROUND_TRIPS: u32 = 1_000;
-/// The pairings that are measured with heavy losses, because the other ones need minutes.
+/// The pairings that are measured with heavy losses, because the other pairings need minutes.
 ///
 /// They are rakwire alone, rakwire with the two servers that keep up, and the best other pairing at a loss of 5 %.
 const AT_HEAVY_LOSSES: [Pairing; 4] = [

@@ -52,7 +52,7 @@ pub(crate) struct Options {
     /// Measure one loss rate briefly, as a smoke test
     #[arg(long)]
     quick: bool,
-    /// The number of runs of each row, of which the report has the medians
+    /// The number of runs of each row; the report has their medians
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Measure only rows with this loss rate, in percent

@@ -14,8 +14,8 @@ const MOST: u64 = 1_700;
 const FEW: u64 = 1_250;
 /// The number of connections of the large server.
 const MANY: u64 = 4_250;
-/// The number of measurements, of which the lowest is used. A buffer that the server keeps after a single use can only
-/// make a measurement too high.
+/// The number of measurements; the lowest result is used. A buffer that the server keeps after a single use can only
+/// increase a result.
 const TIMES: usize = 3;
 
 /// A running role of the benchmark program, killed on drop.

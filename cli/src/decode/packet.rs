@@ -26,7 +26,7 @@ pub(crate) struct Packet<'a> {
     pub(crate) error: Option<Malformed>,
 }
 
-/// A message or a part of one.
+/// A message or a part of a message.
 #[derive(Debug)]
 pub(crate) struct Capsule<'a> {
     pub(crate) offset: usize,

@@ -286,7 +286,7 @@ fn each_address_of_a_name_is_tried() {
     }
 }
 
-/// The version of the server is not the first one that the client tries.
+/// The version of the server is not the first version that the client tries.
 #[test]
 fn echo_and_send_use_the_game_protocol() {
     let server = start_echo(&["--protocol", "game"]);

@@ -44,7 +44,7 @@ struct Unacked {
     capsule: Capsule,
 }
 
-/// What a faulty connection makes the whole server do.
+/// The effect of a faulty connection on the whole server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Nothing,

@@ -1,7 +1,7 @@
 //! Checks a file of test vectors: `cargo run -q -p rakwire --example vectors -- core/tests/vectors/raknet.json`.
 //!
-//! A JSON object contains vectors of RakNet. A JSON list contains vectors of the Game Protocol, of which only those of
-//! the transport are checked. docs/raknet.md and docs/game-protocol.md specify the formats.
+//! A JSON object contains vectors of RakNet. A JSON list contains vectors of the Game Protocol; only vectors of the
+//! transport are checked. docs/raknet.md and docs/game-protocol.md specify the formats.
 //!
 //! Prints a line for each failed vector, then `N passed, N failed`. The exit status is 1 if a vector failed, and 2,
 //! with one line, if the file cannot be read.

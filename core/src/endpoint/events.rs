@@ -1,4 +1,4 @@
-//! Polling of events, of all connections or of one, and of connections that can send again.
+//! Polling of events of all connections or of a single connection, and of connections that can send again.
 
 use super::event::{Event, Message};
 use super::hook::{Hook, Injected, Verdict};

@@ -258,7 +258,7 @@ impl Shares {
         self.is_within_limit(share, blocks, purpose)
     }
 
-    /// Charges `blocks` blocks, of which `borrow` are borrowed.
+    /// Charges `blocks` blocks; `borrow` of them are borrowed.
     const fn take(&mut self, share: &mut Share, blocks: usize, borrow: usize) {
         self.free -= borrow;
         share.borrowed += borrow as u32;

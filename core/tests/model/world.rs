@@ -84,7 +84,7 @@ struct Station {
     gives_up_at: Option<Instant>,
     /// The messages that this peer has sent.
     ledger: Ledger,
-    /// The path from this peer to the other one.
+    /// The path from this peer to the other peer.
     route: Route,
 }
 

@@ -69,8 +69,8 @@ impl Memory<'_> {
     /// Opens both sockets on `port`: one that receives all datagrams, and one that only sends. Port 0 picks a free
     /// port.
     ///
-    /// If two sockets share a port, smoltcp delivers to the one in the lower slot, which is the one that was added
-    /// first. The sockets are therefore opened and closed together.
+    /// If two sockets share a port, smoltcp delivers to the socket in the lower slot, which was added first. The sockets
+    /// are therefore opened and closed together.
     pub(super) fn open<'m>(&'m mut self, stack: Stack<'m>, port: u16) -> (UdpSocket<'m>, UdpSocket<'m>) {
         let mut main =
             UdpSocket::new(stack, self.received_metadata, self.received, self.sent_metadata, self.sent);

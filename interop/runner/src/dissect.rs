@@ -26,7 +26,7 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Returns true if the capsule contains an application message or a part of one.
+    /// Returns true if the capsule contains an application message or a part of it.
     #[must_use]
     pub fn is_of_an_application(&self) -> bool {
         self.capsule.split.is_some() || self.capsule.payload.first().is_some_and(|&id| id >= id::USER)

@@ -69,7 +69,7 @@ impl Path {
     }
 }
 
-/// Returns true if a datagram carries an application message or a part of one.
+/// Returns true if a datagram carries an application message or a part of it.
 #[must_use]
 pub fn carries_a_message(datagram: &[u8]) -> bool {
     match dissect(datagram) {

@@ -56,7 +56,7 @@ async fn serve(ours: Ours) -> Endpoint {
     Endpoint::bind("127.0.0.1:0", options).await.expect("a free port")
 }
 
-/// Echoes messages, and returns the number of connections, of which none may be encrypted.
+/// Echoes messages, and returns the number of connections. None may be encrypted.
 async fn echo(server: &Endpoint) -> usize {
     let mut connections = 0;
     while let Some(connection) = server.accept().await {

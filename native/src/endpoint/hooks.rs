@@ -138,7 +138,7 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
     }
 }
 
-/// A hook or a plugin shared by the endpoint and the application. Clones refer to the same one.
+/// A hook or a plugin shared by the endpoint and the application. Clones refer to the same hook.
 ///
 /// ```
 /// use rakwire_native::endpoint::SharedHook;

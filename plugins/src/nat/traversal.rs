@@ -335,8 +335,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         }
     }
 
-    /// Ends the requests of this peer for which `is_over` returns true. The function gets the peer and the deadline of
-    /// the answer.
+    /// Ends the requests of this peer for which `is_over` returns true. Its arguments are the requested peer and the
+    /// deadline of the answer.
     fn give_up(&mut self, is_over: impl Fn(&Self, Guid, Option<Instant>) -> bool) {
         for (peer, until) in self.wanted.clone() {
             if is_over(self, peer, until) {

@@ -79,7 +79,7 @@ pub(crate) struct AddressLimiter {
     taken: Arc<Taken>,
 }
 
-/// The slots in use, and the notification of tasks that wait for one.
+/// The slots in use, and the notification of tasks that wait for a slot.
 #[derive(Debug, Default)]
 struct Taken {
     counts: Mutex<Counts>,

@@ -468,7 +468,7 @@ struct Policy {
     requests: Arc<AddressLimiter>,
     /// Limits for requests for files.
     files: Arc<AddressLimiter>,
-    /// Limits for the requests of clients that open several connections and continue with one.
+    /// Limits for the requests of clients that open several connections and continue with one of them.
     deferred: Arc<AddressLimiter>,
 }
 

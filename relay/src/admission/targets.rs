@@ -292,8 +292,8 @@ fn is_usable(address: SocketAddr, target: &Target, host: &HostPort) -> bool {
     is_allowed && has_source(address, target)
 }
 
-/// Returns true for a link-local address that is configured with its interface. A DNS name controlled by others can
-/// therefore not resolve to one.
+/// Returns true for a link-local address that is configured with its interface. A DNS name controlled by others
+/// therefore cannot resolve to a link-local address.
 fn is_neighbour(address: SocketAddr, host: &HostPort) -> bool {
     rakwire::split_zoned_host(host.as_str()).is_some() && addresses::is_neighbour(address.ip())
 }

@@ -55,8 +55,8 @@ counted! {
         ForeignSource,
         /// A datagram of the client belonged to another session.
         ForeignSession,
-        /// A datagram of the game server began like a control message, which the client could not have distinguished
-        /// from one.
+        /// A datagram of the game server began like a control message. The client could not have distinguished it from
+        /// a control message.
         Reserved,
         /// The system temporarily refused to send the datagram.
         SendRefused,

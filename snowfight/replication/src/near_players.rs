@@ -43,7 +43,7 @@ impl<const PEERS: usize> Scope for NearPlayers<PEERS> {
         let &[east, north, ..] = entity.values else { return None };
         let (dx, dy) = (u64::from(x.abs_diff(east)), u64::from(y.abs_diff(north)));
         let distance = u32::try_from((dx * dx + dy * dy).isqrt()).ok()?;
-        // A priority saturates, so all distant entities beyond its range have the same one.
+        // A priority saturates, so all distant entities beyond its range have the same priority.
         let nearer = self.distance.checked_sub(distance)?.saturating_add(1);
         NonZeroU16::new(u16::try_from(nearer).unwrap_or(u16::MAX))
     }

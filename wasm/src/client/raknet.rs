@@ -94,7 +94,7 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
         self.dialling.identity_data = data.to_vec();
     }
 
-    /// Returns the verified identity of the server of a secure connection, while there is one.
+    /// Returns the verified identity of the server while a secure connection exists.
     #[cfg(any(feature = "secure", feature = "npm-secure"))]
     pub(crate) fn secure_peer(&self) -> Option<SecurePeer> {
         self.hooked.peer.secure_peer(self.id?)

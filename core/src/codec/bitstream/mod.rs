@@ -316,7 +316,7 @@ impl<'a> BitStreamReader<'a> {
         self.bits.aligned_bytes(count)
     }
 
-    /// Takes bytes preceded by their number, of which at most `max` are accepted.
+    /// Takes bytes that are preceded by their number, which must be at most `max`.
     ///
     /// # Errors
     /// [`WireError::BadLength`] if there are more than `max` (C++ RakNet truncates them and then misreads the rest),

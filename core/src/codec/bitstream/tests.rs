@@ -284,8 +284,8 @@ impl Slow {
         }
     }
 
-    /// Appends the distance from the start of the range, low byte first. Of a partial last byte it appends the low
-    /// bits.
+    /// Appends the distance from the start of the range, low byte first. If the last byte is partial, its low bits are
+    /// appended.
     fn ranged(&mut self, distance: u64, width: u64) {
         let mut count = 0;
         while count < 64 && width >> count != 0 {

@@ -125,7 +125,8 @@ pub trait Plugin<P: Protocol> {
     /// all](Self::watches_all).
     ///
     /// `Verdict::Drop` hides the message from the following plugins and the application. Drop the plugin's own
-    /// messages. To replace or delay a message, drop it and [inject](Self::inject) another, or the same one later.
+    /// messages. To replace or delay a message, drop it and [inject](Self::inject) another message, or the same message
+    /// later.
     fn on_message(
         &mut self,
         now: Instant,

@@ -17,8 +17,8 @@
 //!                            v      v
 //!                             Closed -- its last event is taken --> the slot is free
 //! ```
-//! A timeout or a refusal leads from every state to `Closed`. After a failure of which the remote peer must be
-//! notified, such as exhausted memory, an open connection passes through `Aborting`.
+//! A timeout or a refusal leads from every state to `Closed`. If the remote peer must be notified of a failure, such as
+//! exhausted memory, an open connection passes through `Aborting`.
 //!
 //! In this list, a part depends only on the parts below it: the handshake sends its messages through the sender, and
 //! the sender tracks its datagrams in the recovery. All other interaction between parts is in this module:

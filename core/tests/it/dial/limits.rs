@@ -26,7 +26,7 @@ fn connecting_to_an_unspecified_address_or_port_is_refused() {
     unspecified_address_is_refused::<GameProtocol>();
 }
 
-/// Only one peer requires a password, and the other one connects without it. Both attempts fail before the timeout.
+/// Only one peer requires a password, and the other connects without it. Both attempts fail before the timeout.
 #[test]
 fn a_wrong_password_fails_both_simultaneous_attempts() {
     for first in BOTH {

@@ -73,7 +73,7 @@ impl Race {
         };
         net.join(End::RakNet(peer(1, 0).into()), End::RakNet(peer(2, 1).into()));
         let start = net.now;
-        // Each machine of a pair reaches only the other one, at this address.
+        // Each machine of a pair reaches only the other machine, at this address.
         let [from, to] = [1, 2].map(|host| SocketAddr::from(([192, 0, 2, host], 2)));
         let sender = CubicSender::new(to, start + cubic_starts);
         net.join(End::Cubic(sender), End::Cubic(CubicReceiver::new(from)));

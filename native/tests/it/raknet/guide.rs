@@ -91,7 +91,7 @@ async fn positions_of_all_players_arrive_alongside_the_chat() {
     let walker = guide_positions::join(&address).await.expect("a free slot");
     tokio::spawn(guide_positions::walk(walker.clone()));
     let watcher = guide_positions::join(&address).await.expect("a free slot");
-    // The positions of two players, with three bytes each: one player walks, and the other one has not moved.
+    // The positions of two players, with three bytes each: one player walks, and the other has not moved.
     let seen = |message: &[u8]| match *message {
         [guide_positions::POSITIONS, _, first, 0, _, second, 0] => Some(first.max(second)),
         _ => None,

@@ -190,8 +190,9 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         Ok(())
     }
 
-    /// Sets the owner of an entity, which sets the values of its fields; `None` is this authority. The entities of a
-    /// client that disconnects fall back to the authority. Returns false if the entity or the client does not exist.
+    /// Sets the owner of an entity: the client that may set its fields. With `None` this authority is the owner. When a
+    /// client disconnects, its entities return to the authority. Returns false if the entity or the client does not
+    /// exist.
     pub fn set_owner(&mut self, id: NetworkId, owner: Option<ConnectionId>) -> bool {
         let mut parts = self.memory.parts();
         if owner.is_some_and(|owner| parts.peer(owner).is_none()) {

@@ -50,7 +50,7 @@ struct End {
     id: ConnectionId,
     /// The earliest time at which the next message may arrive.
     arrives_after: u64,
-    /// True if this side has received the age of the other one.
+    /// True if this side has received the age of the other side.
     has_received: bool,
 }
 

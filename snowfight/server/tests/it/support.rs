@@ -89,7 +89,7 @@ pub(crate) async fn both(
     (a.expect("the server keeps running"), b.expect("the server keeps running"))
 }
 
-/// Drives one player until a condition holds, while the other one stands still.
+/// Drives one player until a condition holds, while the other player stands still.
 pub(crate) async fn until(
     player: &mut Player,
     other: &mut Player,

@@ -421,7 +421,7 @@ impl CutMessages {
         SPLITTING && split.index == 0 && (2..=MAX_PARTS).contains(&split.count)
     }
 
-    /// Remembers a message with a first part numbered `number`, of which `arrived` other parts were received.
+    /// Remembers a message with a first part numbered `number`. `arrived` of its other parts were received.
     fn add(&mut self, number: U24, message: &IncomingMessage, split: Split, arrived: u32) {
         let left = split.count.saturating_sub(1).saturating_sub(arrived) as u8;
         let message = CutMessage { id: split.id, first: steps(number), place: place(message), left };

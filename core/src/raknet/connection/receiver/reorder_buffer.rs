@@ -76,7 +76,7 @@ impl ReorderBuffer {
     }
 }
 
-/// Returns how to handle a message; one that is neither ordered nor sequenced is delivered.
+/// Returns how to handle a message. A message that is neither ordered nor sequenced is delivered.
 pub(super) fn disposition(
     channels: &Channels<ReorderBuffer>,
     cx: &Context<'_, '_>,

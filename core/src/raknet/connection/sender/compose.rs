@@ -282,8 +282,8 @@ impl Sender {
 
 /// Returns true if a lost message may be sent in the same datagram as those in `tracked`.
 ///
-/// A receiver with full memory drops new messages and accepts only the oldest ones, for which the others wait. It
-/// acknowledges neither if both are in one datagram.
+/// A receiver with full memory drops new messages and accepts only the oldest missing messages, for which the others
+/// wait. If a datagram contains both, the receiver does not acknowledge it.
 fn may_share_datagram(cx: &Context<'_, '_>, tracked: &Queue, message: &OutgoingMessage) -> bool {
     let last = tracked.back().and_then(|last| cx.pool.header(last).outgoing());
     last.is_none_or(|last| message.reliable.since(last.reliable) <= MAX_RESEND_GAP)

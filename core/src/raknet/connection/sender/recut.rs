@@ -182,7 +182,7 @@ impl SendQueue {
         Some(class)
     }
 
-    /// Splits again the messages of which no part has been sent.
+    /// Splits the messages without sent parts again.
     fn recut_new(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, to: QueueId) {
         let QueueId::New(class) = to else { return };
         let mut waiting = core::mem::take(self.queue(class));
