@@ -310,7 +310,7 @@ mod tests {
             pair.step();
         }
         for _ in 0..count {
-            pair.a.send(pair.now, id, &vec![0x86; size], delivery).expect("room");
+            pair.a.send(pair.now, id, &vec![0x86; size], delivery).expect("enough space");
         }
         let mut cost = Cost { datagrams: 0, bytes: 0 };
         let mut buffer = [0; 2_048];

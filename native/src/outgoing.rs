@@ -207,7 +207,7 @@ mod tests {
         let [a, b]: [SocketAddr; 2] = [([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into()];
         let mut outgoing = Outgoing::new(MAX_DATAGRAM);
         for (to, length) in [(a, 10), (a, 10), (a, 4), (a, 4), (a, 5), (b, 5), (b, 5), (b, 5)] {
-            outgoing.room().expect("room for eight")[..length].fill(7);
+            outgoing.room().expect("space for eight")[..length].fill(7);
             outgoing.push(to, length);
         }
         let shape =

@@ -97,14 +97,14 @@ fn a_facilitator_ignores_addresses_that_were_not_validated() {
     request_1.resize(548, 0);
     let mut answer = [0; 2_048];
     for _ in 0..20 {
-        socket.send(&request_1).expect("room");
+        socket.send(&request_1).expect("enough space");
         let length = socket.recv(&mut answer).expect("an answer");
         assert_eq!((answer[0], length, answer[25]), (6, 32, 1), "a cookie");
         // The next answer is reply 1 to the next request, because this request without a cookie is ignored.
         let to = [4, !127, !0, !0, !1, 0, 0];
         let request_2 = [&[7][..], &magic, &to, &[2, 36], &[0; 8]].concat();
         assert_eq!(request_2.len(), 34);
-        socket.send(&request_2).expect("room");
+        socket.send(&request_2).expect("enough space");
     }
 }
 

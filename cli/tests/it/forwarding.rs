@@ -40,7 +40,7 @@ impl Client {
 
     async fn send(&self, message: &FromClient) {
         let mut buffer = [0; MAX_MESSAGE];
-        let bytes = message.encode(&mut buffer).expect("room");
+        let bytes = message.encode(&mut buffer).expect("enough space");
         self.facilitator.send(bytes, Delivery::RELIABLE_ORDERED).await.expect("a connection");
     }
 
@@ -76,7 +76,7 @@ fn end(port: SocketAddr, kind: PunchKind, session: u64) -> (UdpSocket, Vec<u8>) 
     let mut buffer = [0; 100];
     let mut writer = Writer::new(&mut buffer);
     let punch = Offline::OutOfBand { guid: Guid(1), data: &Punch { kind, number: session }.encode() };
-    punch.write(&mut writer).expect("room");
+    punch.write(&mut writer).expect("enough space");
     (socket, writer.finish().to_vec())
 }
 
@@ -109,8 +109,8 @@ async fn the_facilitator_forwards_datagrams_unchanged() {
     let (accepting_end, to_connecting) = end(at, PunchKind::ToConnecting, session);
     // A punch is lost if the facilitator has not received a punch from the other socket yet.
     let has_both = (0..100).any(|_| {
-        connecting_end.send(&to_accepting).expect("room");
-        accepting_end.send(&to_connecting).expect("room");
+        connecting_end.send(&to_accepting).expect("enough space");
+        accepting_end.send(&to_connecting).expect("enough space");
         arrives(&connecting_end, &to_connecting)
     });
     assert!(has_both, "the facilitator forwarded no punch");
@@ -118,7 +118,7 @@ async fn the_facilitator_forwards_datagrams_unchanged() {
         let datagram: Vec<u8> = (0..length).map(|at| 0x84 ^ at as u8).collect();
         for (from, to) in [(&connecting_end, &accepting_end), (&accepting_end, &connecting_end)] {
             let passes = (0..100).any(|_| {
-                from.send(&datagram).expect("room");
+                from.send(&datagram).expect("enough space");
                 arrives(to, &datagram)
             });
             assert!(passes, "{length} bytes do not arrive whole");

@@ -59,7 +59,7 @@
 //! // All further datagrams are sealed.
 //! let mut datagram = [0; 64];
 //! datagram[..7].copy_from_slice(b"welcome");
-//! let length = at_server.seal(now, &mut datagram, 7).ok_or("no room")?;
+//! let length = at_server.seal(now, &mut datagram, 7).ok_or("no space")?;
 //! assert_eq!(at_client.open(now, &mut datagram[..length])?, b"welcome");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -217,7 +217,7 @@ mod tests {
     ) -> Arrival {
         let arrival = window.check(pool, number);
         if arrival == Arrival::New {
-            assert!(window.prepare(pool, share, number), "the pool has room");
+            assert!(window.prepare(pool, share, number), "the pool has space");
             window.mark(pool, share, number);
         }
         arrival

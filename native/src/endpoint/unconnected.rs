@@ -144,10 +144,10 @@ impl<I: Copy> Pings<I> {
     }
 }
 
-/// Size of a batch. It is so small that a flood of requests does not delay the datagrams of connections, and far
-/// smaller than the protocol's queue of replies, so that no reply is displaced.
+/// The number of requests in a batch. It is small, because a flood of requests must not delay the datagrams of
+/// connections. It is far below the length of the protocol's queue of replies, so no reply is displaced.
 const BATCH: usize = 16;
-/// Maximum length of the queue. Further requests are dropped and counted; their senders repeat them.
+/// The maximum length of the queue. Further requests are dropped and counted; their senders repeat them.
 const MAX_REQUESTS: usize = 1_024;
 
 /// Requests that have not been handled yet. Their arrival times do not matter.
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_taken_in_order_and_in_batches() {
+    fn requests_are_limited_and_taken_in_order_and_in_batches() {
         let mut requests = Requests::default();
         for number in 0..1_100_u16 {
             requests.push(([127, 0, 0, 1], number).into(), &[5]);

@@ -315,7 +315,7 @@ fn with_waiting_messages<P: Subject>() -> (Pair<P>, SendQueue<P>, usize) {
             return (pair, queue, number + 1);
         }
     }
-    unreachable!("there is always room")
+    unreachable!("there is always space")
 }
 
 fn messages_that_wait_arrive_before_the_connection_closes<P: Subject>() {
@@ -328,7 +328,7 @@ fn messages_that_wait_arrive_before_the_connection_closes<P: Subject>() {
         frame(&mut pair.client, &mut pair.here);
         frame(&mut pair.server, &mut pair.there);
         if !queue.is_empty() {
-            queue.retry(&mut pair.client).expect("sent, or no room");
+            queue.retry(&mut pair.client).expect("sent, or no space");
         }
     }
     assert_eq!((queue.len(), queue.bytes()), (0, 0));

@@ -1,10 +1,9 @@
 //! Voice: audio frames from each peer to all others, played at an even pace despite network jitter.
 //!
 //! A [`Voice`] takes encoded frames of a fixed duration, usually 20 ms, and sends them unreliably and sequenced. At the
-//! receiver each speaker has a jitter buffer. It delays frames only as much as the jitter requires, reports missing
-//! frames so that the decoder can conceal them, and skips a frame when it has been too full for a long time. The plugin
-//! does not depend on a codec. Opus is the usual one and is available with the feature `opus`. See
-//! `docs/plugins/voice.md`.
+//! receiver each speaker has a jitter buffer. It delays frames only as much as the jitter requires. It reports missing
+//! frames, so the decoder can conceal them. When it has been too full for a long time, it skips a frame. The plugin does
+//! not depend on a codec. Opus, the usual codec, is available with the feature `opus`. See `docs/plugins/voice.md`.
 //!
 //! ```
 //! use rakwire::endpoint::{Hooked, PluginHost};

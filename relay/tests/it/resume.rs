@@ -157,7 +157,7 @@ async fn resumptions_of_one_flow_are_limited() {
     assert_eq!(game.server.receive().await, (b"still here".to_vec(), game.from));
 }
 
-/// A proxy that restarts, or loses one of its connections, closes the other with such a code.
+/// A proxy that restarts, or loses one of its connections, closes the other with one of these codes.
 #[tokio::test]
 async fn a_flow_waits_for_its_client_after_the_close_codes_of_proxies() {
     let mut game = Game::start().await;

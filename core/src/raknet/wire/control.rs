@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_ids_are_refused() {
+    fn unknown_ids_and_invalid_fields_are_refused() {
         assert_eq!(Control::read(&mut Reader::new(&[0x86, 1])), Err(WireError::UnknownId));
         assert_eq!(Control::read(&mut Reader::new(&[0x0A, 3])), Err(WireError::BadValue));
         law::check_truncations::<Control<'_>>(&[&[3][..], &time(5), &time(6)].concat());

@@ -221,7 +221,7 @@ mod tests {
         law::check(&Notice::RemoteLost { address, guid }, &[&[0x20][..], &gone].concat());
         let mut buffer = [0; RemotePeer::MAX_SIZE];
         let peers = RemotePeers::encode([RemotePeer { address, guid, ping: 258 }], &mut buffer);
-        let peers = peers.expect("room for one");
+        let peers = peers.expect("space for one");
         let bytes = [&[0x21, 0, 0, 0, 1][..], &ADDRESS, &GUID, &[1, 2]].concat();
         law::check(&Notice::RemoteConnected { peers }, &bytes);
         law::check_truncations::<Notice<'_>>(&bytes);

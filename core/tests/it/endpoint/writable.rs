@@ -39,7 +39,10 @@ fn each_is_reported_for_its_own_room<P: Protocol>(mut star: Star<P>, reliable: P
 }
 
 /// Checks that the connections waiting for blocks of a greedy connection are returned once each after it closes.
-fn all_are_reported_in_turn_when_the_pool_has_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
+fn all_become_writable_one_after_another_when_the_pool_has_space<P: Protocol>(
+    mut star: Star<P>,
+    reliable: P::Delivery,
+) {
     let hog = star.clients[0].at_server.expect("a connection");
     star.clients[0].is_alive = false;
     fill(&mut star, 0, 1_000, reliable);
@@ -131,13 +134,13 @@ fn a_game_protocol_connection_is_writable_after_its_own_acknowledgements() {
 #[test]
 fn waiting_raknet_connections_become_writable_when_another_frees_blocks() {
     let star = Star::<RakNet>::connected(capacity(40), raknet_config(None), 40);
-    all_are_reported_in_turn_when_the_pool_has_room(star, raknet::Delivery::RELIABLE);
+    all_become_writable_one_after_another_when_the_pool_has_space(star, raknet::Delivery::RELIABLE);
 }
 
 #[test]
 fn waiting_game_protocol_connections_become_writable_when_another_frees_blocks() {
     let star = Star::<GameProtocol>::connected(capacity(40), game_config(None), 40);
-    all_are_reported_in_turn_when_the_pool_has_room(star, game_protocol::Reliability::Reliable);
+    all_become_writable_one_after_another_when_the_pool_has_space(star, game_protocol::Reliability::Reliable);
 }
 
 #[test]

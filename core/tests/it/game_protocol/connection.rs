@@ -259,7 +259,7 @@ fn invalid_chunks_are_acknowledged_and_dropped() {
         assert_eq!(feed(&mut server, bad), [packet(6, bad[1], 0, &[])]);
         assert_eq!(dropped(&server, DropReason::BadChunk), count);
     }
-    // The first chunk to arrive declares seven chunks; later ones contradict it.
+    // The first chunk to arrive declares seven chunks; later chunks contradict it.
     feed(&mut server, &packet(5, 6, 1, b"end"));
     for contradiction in
         [packet(5, 5, 1, b"end"), packet(1, 7, 1, &full), packet(5, 0, 1, b"x"), packet(1, 6, 1, &full)]

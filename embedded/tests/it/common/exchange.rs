@@ -63,7 +63,7 @@ pub(crate) fn a_full_pool_blocks_senders_without_loss<P: Tested>() {
                 full += 1;
             }
             assert!((1..12).contains(&full), "{full} messages were queued");
-            let error = here.try_send(&message(full, 60), P::RELIABLE).expect_err("no room");
+            let error = here.try_send(&message(full, 60), P::RELIABLE).expect_err("no space");
             assert!(matches!(error, SendError::QuotaExceeded | SendError::PoolExhausted), "{error}");
             for number in full..300 {
                 here.send(&message(number, 60), P::RELIABLE).await.expect("space after acknowledgements");

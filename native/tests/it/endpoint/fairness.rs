@@ -92,7 +92,7 @@ async fn two_vanished_clients_do_not_block_sends_to_a_third<P: Subject>() {
         fill(connection);
     }
     for number in 0..20 {
-        there.try_send(&message(10_000, number), P::RELIABLE).expect("room for what is guaranteed");
+        there.try_send(&message(10_000, number), P::RELIABLE).expect("space for the guaranteed messages");
         assert_eq!(receive(&here).await.bytes, message(10_000, number));
         here.send(&message(1, 0), P::RELIABLE).await.expect("an open connection");
         receive(&there).await;

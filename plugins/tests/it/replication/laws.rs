@@ -146,7 +146,7 @@ fn despawned_entities_are_removed_and_hidden_entities_can_return() {
     let mut world = World::new();
     world.join(0);
     let (stays, ends) = (world.authority.spawn(0, 1, &[1, 2, 1, 3]), world.authority.spawn(1, 2, &[9]));
-    let (stays, ends) = (stays.expect("enough space"), ends.expect("room"));
+    let (stays, ends) = (stays.expect("enough space"), ends.expect("enough space"));
     let events = |world: &mut World| {
         world.settle();
         let client = world.clients[0].as_mut().expect("a connected client");

@@ -502,7 +502,7 @@ mod tests {
 
         fn write(&mut self, kind: RecordKind, writer: &mut Writer<'_>, limit: usize) {
             let mut states = RecvStates::new(Some(&mut self.words));
-            self.ack_tracker.write(&mut states, kind, writer, limit).expect("room for records");
+            self.ack_tracker.write(&mut states, kind, writer, limit).expect("space for records");
         }
 
         /// Returns true if the window has no gap.
