@@ -357,7 +357,7 @@ fn counters(context: &mut Context) -> Check {
     ensure(first == Some(0) && !twice, || format!("the counters are {counters:?}"))
 }
 
-/// Encrypts a ping and holds it back, increases the counter by `ahead`, sends another ping, and then the held one.
+/// Encrypts a ping without sending it, increases the counter by `ahead`, sends another ping, and then the first ping.
 fn behind(context: &mut Context, ahead: u64, time: u64) -> Check<Session> {
     let mut session = context.secure_open()?;
     session.quiet()?;

@@ -252,7 +252,7 @@ error_enum! {
     ///
     /// let mut resources = Resources::<1, 32, 128>::new();
     /// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
-    /// assert_eq!(peer.partition_ids(2, 2), Err(PartitionError::NoSuchPeer)); // the second one of two has number 1
+    /// assert_eq!(peer.partition_ids(2, 2), Err(PartitionError::NoSuchPeer)); // the second of two peers has number 1
     /// ```
     #[non_exhaustive]
     pub enum PartitionError {

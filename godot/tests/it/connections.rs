@@ -306,7 +306,7 @@ fn a_secure_server_accepts_only_clients_that_have_its_key() {
 }
 
 #[test]
-fn options_that_weaken_security_prevent_opening_a_session() {
+fn conflicting_security_options_prevent_opening_a_session() {
     let key = || Value::Bytes(vec![1; 32]);
     let trusts = client_settings(&[("server_key", key()), ("trust_any_key", Value::Flag(true))]);
     assert!(matches!(Session::client("127.0.0.1", 1, trusts), Err(Error::Option { .. })));

@@ -18,7 +18,7 @@ impl Rule {
         [FITS, READABLE, ECHO_KIND, COOKIE, MTU, FRESH_NUMBER, ACK_OF_SENT].contains(self)
     }
 
-    /// Returns true if a capture that breaks this rule first contains no open connection.
+    /// Returns true if this rule is about opening a connection: a capture that breaks it contains no open connection.
     #[must_use]
     pub fn is_about_opening(&self) -> bool {
         [STARTED, HANDSHAKE, VERSION].contains(self)

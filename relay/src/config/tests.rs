@@ -74,7 +74,7 @@ fn flags_are_unique() {
 }
 
 #[test]
-fn defaults_are_in_their_ranges() {
+fn the_explained_defaults_are_a_valid_file_with_the_same_values() {
     let path = file("defaults", "[targets.game]\naddress = \"127.0.0.1:1\"\n");
     let loaded = Loaded::load(Some(&path), &[]).unwrap();
     let explained = file("explained", &loaded.explain());

@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gate_queue_is_bounded_in_bytes() {
+    fn the_queue_of_the_front_is_bounded_in_bytes() {
         let (waiting, mut taken) = WaitingRoom::new();
         let from = SocketAddr::from(([192, 0, 2, 1], 7));
         let batch = vec![0; WAITING_BYTES / 4];

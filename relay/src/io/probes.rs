@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_target_with_a_new_protocol_is_no_longer_probed() {
+    async fn a_target_is_probed_only_while_its_protocol_is_raknet() {
         let probes = Probes::new();
         let task = || lock(&probes.by_address).values().find_map(|probe| probe.task.clone());
         probes.follow(&targets(ProtocolKind::RakNet), None, &Counters::default());

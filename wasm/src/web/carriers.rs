@@ -71,7 +71,7 @@ pub(super) struct Carriers {
     has_socket_left: bool,
     socket_started: Instant,
     has_socket_failed: bool,
-    /// The time for which the open WebSocket yields.
+    /// The time in milliseconds for which the open WebSocket waits for a WebTransport session.
     yields_ms: Option<f64>,
     /// The failure of the first carrier. A close code of the relay takes precedence over an unavailable carrier.
     failure: Option<RelayClose>,
@@ -125,12 +125,12 @@ impl Carriers {
         }
     }
 
-    /// Returns the time for which the open WebSocket yields to a session in progress.
+    /// Returns the time in milliseconds for which the open WebSocket waits for the WebTransport session.
     pub(super) const fn yields_ms(&self) -> Option<f64> {
         self.yields_ms
     }
 
-    /// Opens a WebSocket as well, if it is still useful.
+    /// Opens a WebSocket, if one may still be opened and no carrier is open.
     pub(super) fn open_socket(&mut self, relay: &Url, on_event: impl Fn(Kind, FromRelay) + Clone + 'static) {
         if core::mem::take(&mut self.has_socket_left) && self.open.is_none() {
             self.socket_started = now();

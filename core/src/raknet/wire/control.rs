@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn pings_and_pongs_round_trip() {
+    fn pings_pongs_and_disconnects_round_trip() {
         law::check(&Control::Ping { time: 5 }, &[&[0][..], &time(5)].concat());
         law::check(&Control::Pong { ping_time: 5, time: 6 }, &[&[3][..], &time(5), &time(6)].concat());
         law::check(&Control::DetectLost, &[4]);

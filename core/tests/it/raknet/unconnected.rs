@@ -128,7 +128,7 @@ fn every_server_that_receives_a_broadcast_ping_is_found() {
 }
 
 #[test]
-fn unsolicited_pongs_are_dropped() {
+fn unsolicited_pongs_are_dropped_and_outstanding_pings_are_limited() {
     let mut client = peer(client_config());
     let (now, server) = (Instant::ZERO, address("192.0.2.2:2"));
     let pong = written(&Offline::Pong { time: 0, guid: Guid(1), data: b"x" });
