@@ -57,7 +57,7 @@ fn measure<T>(criterion: &mut Criterion, name: &str, mut run: impl FnMut() -> T)
 
 fn rabbit(criterion: &mut Criterion, entities: &Entities) {
     let mut buffer = [0; MAX_MESSAGE];
-    let bytes = pack(&message(entities), &mut buffer).expect("it fits").to_vec();
+    let bytes = pack(&message(entities), &mut buffer).expect("enough space").to_vec();
     let pieces: Vec<_> = bytes.chunks(PIECE).collect();
     let pieces = pieces.as_slice();
     println!("size: rabbit {} bytes", bytes.len());
@@ -81,7 +81,7 @@ fn others(criterion: &mut Criterion, entities: &Entities) {
     measure(criterion, "bitcode/pack", || bitcode::encode(black_box(&plain)));
     measure(criterion, "bitcode/unpack", || bitcode::decode::<plain::Event>(black_box(&bytes)));
     let mut buffer = [0; MAX_MESSAGE];
-    let bytes = postcard::to_slice(&plain, &mut buffer).expect("it fits").to_vec();
+    let bytes = postcard::to_slice(&plain, &mut buffer).expect("enough space").to_vec();
     println!("size: postcard {} bytes", bytes.len());
     measure(criterion, "postcard/pack", || {
         postcard::to_slice(black_box(&plain), &mut buffer).map(|bytes| bytes.len())

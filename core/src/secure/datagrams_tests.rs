@@ -246,7 +246,7 @@ fn a_receiver_skips_an_epoch_if_all_its_datagrams_are_lost() {
     }
     let lost: Vec<Vec<u8>> = (0..3).map(|_| send(&mut server, b"epoch 1, lost or late")).collect();
     let second: Vec<Vec<u8>> = (0..10).map(|_| send(&mut server, b"epoch 2")).collect();
-    assert_eq!((client.epoch(), server.epoch()), (1, 2), "it waits for the client in epoch 2");
+    assert_eq!((client.epoch(), server.epoch()), (1, 2), "the server waits for the client in epoch 2");
     assert!(receive(&mut client, &second[9]).is_ok());
     assert_eq!(client.epoch(), 2);
     assert!(receive(&mut client, &lost[2]).is_ok(), "the previous key opens late datagrams");

@@ -338,7 +338,7 @@ mod tests {
         (0..200).for_each(|number| link.send(Instant::from_micros(u64::from(number) * 1_000), &[number]));
         let mut arrived = Vec::new();
         while let Some(at) = link.next_arrival() {
-            let datagram = link.receive(at).expect("it arrives now");
+            let datagram = link.receive(at).expect("a datagram that arrives now");
             arrived.push((at.as_micros(), datagram[0]));
         }
         arrived
@@ -392,7 +392,7 @@ mod tests {
         link.send(Instant::from_micros(2_500), &payload);
         let mut received = Vec::new();
         while let Some(at) = link.next_arrival() {
-            link.receive(at).expect("it arrives now");
+            link.receive(at).expect("a datagram that arrives now");
             received.push(at.as_micros());
         }
         assert_eq!(received, [6_000, 7_000, 8_000, 9_000]);

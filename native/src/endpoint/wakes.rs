@@ -267,7 +267,7 @@ mod tests {
         signal.notify();
         signal.notify();
         let is_set_again = tokio::time::timeout(Duration::from_secs(10), task).await;
-        assert!(!is_set_again.expect("the task is woken").expect("it ends"));
+        assert!(!is_set_again.expect("the task is woken").expect("the task ends"));
     }
 
     /// Set when the task is woken.

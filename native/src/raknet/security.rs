@@ -434,7 +434,7 @@ mod tests {
         let (key, client) = (TokenKey::from_bytes([1; 32]), PublicKey([2; 32]));
         let server = client.hash();
         let claims = TokenClaims { user_id: 1, expires, client, servers: &[server], user_data: b"" };
-        let sealed = claims.seal(&key, random).expect("it fits");
+        let sealed = claims.seal(&key, random).expect("enough space");
         key.open(&sealed, &server, &client, 0).expect("a good token")
     }
 

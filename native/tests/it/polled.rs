@@ -93,7 +93,7 @@ fn messages_go_both_ways_and_the_disconnect_is_reported<P: Subject>() {
     pair.client.send(id, &message(P::LARGE, 1), P::RELIABLE).expect("an open connection");
     pair.until("the message arrived", |pair| !pair.there.messages.is_empty());
     assert!(pair.there.messages == [message(P::LARGE, 1)]);
-    let back = pair.there.connected.expect("it came before the message");
+    let back = pair.there.connected.expect("a connection before the message");
     for number in 0..100 {
         pair.server.send(back, &message(100, number), P::RELIABLE).expect("an open connection");
     }

@@ -251,7 +251,7 @@ mod tests {
         let patch = make(&old, &new).expect("a patch");
         assert!(patch.len() < 1_000, "{}", patch.len());
         let mut made = Vec::new();
-        apply(&old, &patch, new.len() as u64, &mut made).expect("it fits");
+        apply(&old, &patch, new.len() as u64, &mut made).expect("enough space");
         assert_eq!(made, new);
         assert!(apply(&old, &patch, new.len() as u64 - 1, io::sink()).is_err());
     }
@@ -266,7 +266,7 @@ mod tests {
                 Patcher::new(|| Ok(Cursor::new(&patch[..])), Cursor::new(&old[..]), size).expect("a patch");
             let mut made = Vec::new();
             let mut before = 0;
-            while patcher.step(&mut made, bytes).expect("it fits") {
+            while patcher.step(&mut made, bytes).expect("enough space") {
                 assert!((made.len() - before) as u64 <= bytes, "{} of {bytes}", made.len() - before);
                 before = made.len();
             }
@@ -275,7 +275,7 @@ mod tests {
         // Entries that produce nothing consume the byte limit of a step too.
         let nothing = std::iter::repeat_n([0; 3], 1_000).chain([[1_000, 0, 0]]);
         let patch = patch_of(nothing, 1_000);
-        assert_eq!(apply_by(&old, &patch, 1_000, io::sink(), 240).expect("it fits"), 105);
+        assert_eq!(apply_by(&old, &patch, 1_000, io::sink(), 240).expect("enough space"), 105);
     }
 
     /// An older version that counts the bytes read from it.
@@ -308,7 +308,7 @@ mod tests {
         let old = Counted { version: Cursor::new(&old), read: &read };
         let mut patcher = Patcher::new(|| Ok(Cursor::new(&patch[..])), old, 1_000).expect("a patch");
         let mut made = Vec::new();
-        while patcher.step(&mut made, 250).expect("it fits") {
+        while patcher.step(&mut made, 250).expect("enough space") {
             assert!((1..=250).contains(&read.take()));
         }
         assert_eq!(made, [7; 1_000]);
@@ -341,7 +341,7 @@ mod tests {
         {
             let patch = make(&old, &new).expect("a patch");
             let mut made = Vec::new();
-            apply(&old, &patch, new.len() as u64, &mut made).expect("it fits");
+            apply(&old, &patch, new.len() as u64, &mut made).expect("enough space");
             assert_eq!(made, new);
         }
     }

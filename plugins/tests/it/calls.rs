@@ -311,7 +311,7 @@ fn unsendable_answers_are_counted_and_refused() {
         Plugin::<RakNet>::update(&mut server, Instant::ZERO, &mut sender);
     }
     sender.bytes().iter().for_each(|message| receive(&mut client, id, message));
-    let finished = client.poll_finished().expect("it is refused");
+    let finished = client.poll_finished().expect("a refused call");
     assert_eq!(finished.answer::<Shout>(), Err(CallFailure::Refused(Refusal::AnswerTooLong)));
     assert_eq!(server.stats().unsent, 1);
     // A peer that has disconnected receives neither the answer nor a refusal.

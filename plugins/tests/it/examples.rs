@@ -42,10 +42,10 @@ fn calls_over_tcp_example_completes() {
 
 #[test]
 fn replication_example_completes() {
-    replication::main().expect("it goes out of sight");
+    replication::main().expect("the entity leaves the scope");
 }
 
 #[test]
 fn files_example_completes() {
-    files::main().expect("they come");
+    files::main().expect("the files arrive");
 }

@@ -44,7 +44,7 @@ pub(crate) async fn end(
 ) {
     connection.disconnect().await;
     for receiving in receiving {
-        let received = tokio::time::timeout(DEADLINE, receiving).await.expect("it ends in time");
+        let received = tokio::time::timeout(DEADLINE, receiving).await.expect("the end before the timeout");
         assert_eq!(received.expect("no panic"), None);
     }
 }
@@ -58,7 +58,7 @@ pub(crate) async fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(DEADLINE, waiting).await.expect("it comes in time")
+    tokio::time::timeout(DEADLINE, waiting).await.expect("a result before the timeout")
 }
 
 struct Echo;

@@ -47,7 +47,7 @@ impl Replication {
             SharedHook::new(authority.expect("valid constant classes"))
         };
         let making = thread::Builder::new().stack_size(STACK).spawn(make)?;
-        let authority = making.join().expect("it was created");
+        let authority = making.join().expect("the thread does not panic");
         Ok(Self { authority, world: ReplicatedWorld::new(), connections: HashMap::new() })
     }
 

@@ -203,7 +203,7 @@ fn whole_snapshot_time_is_read_without_handling_the_message() {
         assert_eq!(time(&client, &other), None);
     }
     assert_eq!(client.whole_snapshot_time(&[0_u8; 0].as_slice()), None);
-    assert_eq!(time(&Client::new(), &snapshot(7)), None, "it is not in a game");
+    assert_eq!(time(&Client::new(), &snapshot(7)), None, "the client is not in a game");
     let mut client = Client::with_scope(Scope::Changes);
     client.handle_connected();
     let mut bytes = to_vec(&connect(INIT)).expect("a packed message");
@@ -267,7 +267,7 @@ fn excessive_counts_are_errors() {
     let mut error = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("a packed message");
     error.extend([0x41; 30]);
     for bytes in [snapshot, error] {
-        let error = client.handle_message(NOW, &bytes.as_slice()).expect_err("it is too many");
+        let error = client.handle_message(NOW, &bytes.as_slice()).expect_err("an excessive count");
         assert!(
             matches!(error.kind, rakwire::codec::rabbit::ErrorKind::TooMany { count: u32::MAX, .. }),
             "{error}"

@@ -549,10 +549,10 @@ fn throw_at_oneself_harms_no_player() {
     assert!(!is_closed(&done) && holds(&done), "its own position is not a valid target");
     let done = attack(|server| {
         arm(server);
-        let target = server.world.position_of(PlayerId(3)).expect("it exists");
+        let target = server.world.position_of(PlayerId(3)).expect("a player");
         act(server, 'x', ActionKind::Throw(Throw { target }));
     });
-    assert!(!is_closed(&done) && !holds(&done), "it falls to the ground");
+    assert!(!is_closed(&done) && !holds(&done), "the object falls to the ground");
 }
 
 #[test]

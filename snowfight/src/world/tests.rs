@@ -83,7 +83,7 @@ fn armed(places: &[Point], id: u32) -> World {
 
 fn arm(world: &mut World, owner: PlayerId, id: u32) {
     let held = put(world, id, ObjectKind::Mushroom, at(0.0, 0.0));
-    let index = world.players.iter().position(|body| body.owner == owner).expect("it exists");
+    let index = world.players.iter().position(|body| body.owner == owner).expect("a player");
     let body = &mut world.players[index];
     body.holding = Some(held);
     let object = world.objects.last_mut().expect("the object was added");
@@ -239,7 +239,7 @@ fn object_within_reach_breaks_in_a_second_and_is_held() {
     let tree = put(&mut world, 1, ObjectKind::Tree, at(2.0, 0.0));
     start_breaking(&mut world, A, tree);
     run(&mut world, 30);
-    let left = object(&world, tree).expect("the object exists").durability.expect("it is not broken");
+    let left = object(&world, tree).expect("the object exists").durability.expect("an unbroken object");
     assert!((left - 0.5).abs() < 1e-3, "{left}");
     run(&mut world, 31);
     let (holder, held) = (player(&world, A), object(&world, tree).expect("the object exists"));
@@ -303,7 +303,7 @@ fn throw_lands_at_its_target() {
         while let Some(object) = object(&world, EntityId(1)) {
             last = object.position;
             world.tick();
-            assert!(world.time() < 300, "it still flies");
+            assert!(world.time() < 300, "the object still flies");
         }
         // An object in flight moves up to half a tile per tick.
         assert!((last - target).length() < 1.1, "{last:?} {target:?}");
@@ -359,7 +359,7 @@ fn wall_stops_a_throw() {
     while let Some(object) = object(&world, EntityId(1)) {
         last = object.position;
         world.tick();
-        assert!(world.time() < 300, "it still flies");
+        assert!(world.time() < 300, "the object still flies");
     }
     assert!(last.x < 27.5 && last.z > 0.5, "{last:?}");
 }
@@ -399,7 +399,7 @@ fn throw_beyond_the_maximum_keeps_its_direction() {
     let mut world = armed(&[at(0.0, 0.0)], 1);
     throw(&mut world, A, at(-1e9, 0.0));
     run(&mut world, 30);
-    let position = object(&world, EntityId(1)).expect("it flies").position;
+    let position = object(&world, EntityId(1)).expect("a flying object").position;
     assert!(position.x < -10.0 && position.y == 0.0 && position.z > 5.0, "{position:?}");
     run(&mut world, 600);
     assert!(is_dead(&world, EntityId(1)));
@@ -515,7 +515,7 @@ fn player_holds_nothing_after_its_held_object_dies() {
 fn object_of_a_departed_player_can_be_picked_up() {
     let mut world = armed(&[at(0.0, 0.0), at(1.0, 0.0)], 1);
     world.leave(A);
-    let object = object(&world, EntityId(1)).expect("it exists");
+    let object = object(&world, EntityId(1)).expect("an object");
     assert_eq!((object.position, object.durability), (at(0.0, 0.0), Some(0.0)));
     start_breaking(&mut world, B, EntityId(1));
     world.tick();
@@ -536,7 +536,7 @@ fn actions_of_unknown_players_are_ignored() {
 /// Returns the FNV-1a hash of a packed snapshot.
 fn digest(world: &World) -> u64 {
     let mut buffer = [0; 16_384];
-    let bytes = rakwire::codec::rabbit::pack(world.entities().as_slice(), &mut buffer).expect("it fits");
+    let bytes = rakwire::codec::rabbit::pack(world.entities().as_slice(), &mut buffer).expect("enough space");
     bytes
         .iter()
         .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))

@@ -66,7 +66,7 @@ fn snapshot_in_the_blocks_of_a_peer_is_read_without_a_copy() -> Result<(), Box<d
         }
         while let Some(event) = server.poll_event() {
             let PeerEvent::Message { message: lent, .. } = event else { continue };
-            assert!(lent.as_slice().is_none(), "it is in several blocks");
+            assert!(lent.as_slice().is_none(), "the message is in several blocks");
             let mut reader = Reader::over(&lent);
             assert_eq!(reader.bits(8)?, 0xFE);
             assert_eq!(ServerMessage::unpack(&mut reader)?, message(&entities));
@@ -115,7 +115,7 @@ fn snapshot_in_game_protocol_chunks_is_read_without_a_copy() -> Result<(), Box<d
         while client.poll_event().is_some() {}
         while let Some(event) = server.poll_event() {
             if let Event::Message { message, .. } = event {
-                assert!(message.as_slice().is_none(), "it is in several pieces");
+                assert!(message.as_slice().is_none(), "the message is in several pieces");
                 assert_reads(&message, &entities);
                 return Ok(());
             }

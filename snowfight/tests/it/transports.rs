@@ -161,7 +161,10 @@ impl<E: End> Play<E> {
         let mut pair = Pair::new(client, server, conditions, seed);
         pair.a.connect(pair.now, pair.b_address);
         while !(pair.a.receive(&mut Vec::new()) && pair.b.receive(&mut Vec::new())) {
-            assert!(pair.step() && pair.now < Instant::ZERO + Duration::from_secs(5), "they connect");
+            assert!(
+                pair.step() && pair.now < Instant::ZERO + Duration::from_secs(5),
+                "the peers have not connected"
+            );
         }
         let mut client = Client::with_scope(scope);
         client.handle_connected();

@@ -120,7 +120,7 @@ struct Received {
 
 #[test]
 fn pack_and_unpack_can_be_derived_separately() {
-    let bytes = to_vec(&Sent(7, Text::new("hey"))).expect("it fits");
+    let bytes = to_vec(&Sent(7, Text::new("hey"))).expect("enough space");
     assert_eq!(unpack(&bytes), Ok(Received { number: 7, text: "hey".to_owned() }));
 }
 
@@ -165,5 +165,5 @@ fn types_with_the_same_bits_have_the_same_fingerprint() {
 #[test]
 fn types_without_a_description_have_no_fingerprint() {
     assert_eq!(Fingerprint::of::<Option<ByHand>>(), None);
-    assert_eq!(Fingerprint::of::<Tree>(), None, "it contains itself");
+    assert_eq!(Fingerprint::of::<Tree>(), None, "the type contains itself");
 }

@@ -364,7 +364,7 @@ pub(crate) mod tests {
         for (to, bytes) in &mut two.log {
             assert_ne!(bytes[0] & VALID, 0, "bit 7 stays set for routing");
             // The log does not start with the first datagram; the counter only requires ascending numbers.
-            let length = protections[*to].open(bytes).expect("it was sealed");
+            let length = protections[*to].open(bytes).expect("a sealed datagram");
             assert!(length >= 3 && bytes[0] & VALID != 0);
             kinds[*to][usize::from(bytes[0] & 0x40 != 0)] += 1;
         }

@@ -347,7 +347,7 @@ mod tests {
     }
 
     fn sealed(salt: u8) -> Vec<u8> {
-        claims(&[SERVER], b"data").seal_with_salt(&KEY, &[salt; SALT]).expect("it fits").to_vec()
+        claims(&[SERVER], b"data").seal_with_salt(&KEY, &[salt; SALT]).expect("enough space").to_vec()
     }
 
     fn accept(token: &[u8]) -> Result<AcceptedToken, TokenError> {
@@ -388,7 +388,7 @@ mod tests {
             let names = std::vec![SERVER; servers];
             let data = std::vec![5; longest + 1];
             let seal = |length| claims(&names, &data[..length]).seal_with_salt(&KEY, &[0; SALT]);
-            let token = seal(longest).expect("it fits");
+            let token = seal(longest).expect("enough space");
             assert_eq!(
                 accept(&token).map(|accepted| accepted.user_data().to_vec()),
                 Ok(data[..longest].to_vec())
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(
             used.mark_used(&until(EXPIRES + 1, 3), EXPIRES + 7),
             Ok(()),
-            "it expires after the forgotten tokens"
+            "the token expires after the forgotten tokens"
         );
         assert_eq!(used.mark_used(&until(EXPIRES + 5, 4), NOW), Err(TokenError::Expired));
     }
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn tokens_with_equal_claims_have_different_salts() {
         let mut random = crate::secure::SeededRandom::new([1; 32]);
-        let tokens = [(); 2].map(|()| claims(&[SERVER], b"").seal(&KEY, &mut random).expect("it fits"));
+        let tokens = [(); 2].map(|()| claims(&[SERVER], b"").seal(&KEY, &mut random).expect("enough space"));
         assert_ne!(tokens[0][4..28], tokens[1][4..28]);
     }
 

@@ -91,7 +91,7 @@ fn a_token_opens_one_connection_once_the_time_is_set() {
         servers: &servers,
         user_data: b"level 3",
     };
-    let token = claims.seal(&token_key(), &mut SeededRandom::new([3; 32])).expect("it fits");
+    let token = claims.seal(&token_key(), &mut SeededRandom::new([3; 32])).expect("enough space");
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let client = client(&mut net);

@@ -296,7 +296,7 @@ async fn all_tasks_waiting_for_the_disconnect_get_the_reason<P: Subject>() {
     let (ends, ()) = tokio::join!(watch, here.disconnect());
     assert_eq!(ends, (P::REMOTE, P::REMOTE));
     assert_eq!(here.closed().await, P::LOCAL);
-    assert_eq!(there.try_recv().expect("it came before the end").bytes, message(10, 0));
+    assert_eq!(there.try_recv().expect("a message before the close").bytes, message(10, 0));
     assert_eq!(there.try_recv(), Err(TryRecvError::Closed));
 }
 
@@ -312,14 +312,14 @@ async fn non_blocking_calls_return_what_has_arrived<P: Subject>() {
         accepted.is_some()
     })
     .await;
-    let there = accepted.expect("it exists");
+    let there = accepted.expect("a connection");
     let mut received = None;
     until("the message is there", || {
         received = there.try_recv().ok();
         received.is_some()
     })
     .await;
-    assert_eq!(received.expect("it exists").bytes, message(10, 0));
+    assert_eq!(received.expect("a message").bytes, message(10, 0));
     assert_eq!(there.try_recv(), Err(TryRecvError::Empty));
     server.close().await;
     assert_eq!(server.try_accept().err(), Some(TryAcceptError::Closed));

@@ -184,7 +184,7 @@ async fn a_refused_client_is_logged_with_the_reason() {
     let (collector, _guard) = Collector::start();
     let server = server::<RakNet>(|_| {}).await;
     let client = client::<RakNet>(|_| {}).await;
-    server.set_password(b"friends").expect("it is short");
+    server.set_password(b"friends").expect("a short password");
     assert!(client.connect(server.local_addr()).await.is_err());
     let at = format!("endpoint{{protocol=\"RakNet\" local={}}}", server.local_addr());
     let line = format!("{at}: refused a client remote={} reason=wrong password", client.local_addr());

@@ -114,7 +114,7 @@ fn sealed(change: impl FnOnce(&mut TokenClaims<'_>)) -> Vec<u8> {
         user_data: b"level 3",
     };
     change(&mut claims);
-    claims.seal(&token_key(), &mut system_random().expect("entropy")).expect("it fits").to_vec()
+    claims.seal(&token_key(), &mut system_random().expect("entropy")).expect("enough space").to_vec()
 }
 
 fn good() -> Vec<u8> {

@@ -34,7 +34,7 @@ fn directories_are_created_only_for_complete_files() {
     assert_eq!(store.finish(3), Err(StorageError));
     let error = store.error.take().expect("a reason");
     assert!(matches!(error, DirectoryError::Exceeds(_, DirectoryLimit::Directories(3))), "{error}");
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn parts_directory_name_is_reserved_in_any_case() {
         assert_eq!(begin(&mut store, 0, path), Err(StorageError), "{path}");
     }
     begin(&mut store, 0, ".rakwire-parts/a").expect("a part");
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 /// Another system may later receive the files, or mount the directory.
@@ -55,7 +55,7 @@ fn windows_reserved_names_are_refused_on_all_systems() {
         assert_eq!(begin(&mut store, 0, path), Err(StorageError), "{path}");
     }
     begin(&mut store, 0, "maps/auxiliary.txt").expect("a part");
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 /// Creates a store with an older version of a file at its final path, and returns it with the newer version.
@@ -91,12 +91,12 @@ fn a_patch_is_applied_in_steps() {
     assert_eq!(store.apply_patch(0, 256 * 1_024), Ok(PatchStep::Unfinished));
     assert_eq!(apply_all(&mut store), PatchStep::Applied);
     let mut end = [0; 100];
-    store.read(0, new.len() as u64 - 100, &mut end).expect("it is here");
+    store.read(0, new.len() as u64 - 100, &mut end).expect("a complete file");
     assert!(new.ends_with(&end));
     store.finish(0).expect("a valid file");
     assert_eq!(fs::read(store.root.join("a")).expect("a file"), new);
     store.remove_parts().expect("the parts exist");
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 /// The partly patched output must not be mistaken for the beginning of the file after a crash.
@@ -106,22 +106,22 @@ fn an_interrupted_patch_leaves_no_partial_file() {
     assert_eq!(store.apply_patch(0, 1_000), Ok(PatchStep::Unfinished));
     let mut next = DirectoryStore::new(&store.root, limits(0, 1 << 30)).expect("a directory");
     assert_eq!(begin_patched(&mut next, &new), Ok(0));
-    let made = store.file(0).expect("it is open").made();
+    let made = store.file(0).expect("an open file").made();
     store.close();
     assert!(!made.exists());
     assert_eq!(begin_patched(&mut store, &new), Ok(0));
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 #[test]
 fn patched_file_is_kept_as_a_part_until_verified() {
     let (mut store, new) = patched_store("made");
     assert_eq!(apply_all(&mut store), PatchStep::Applied);
-    let made = store.file(0).expect("it is open").made();
+    let made = store.file(0).expect("an open file").made();
     store.close();
     assert!(!made.exists());
     assert_eq!(begin_patched(&mut store, &new), Ok(new.len() as u64));
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 /// The file that replaces a wrongly patched one is an ordinary partial file.
@@ -129,13 +129,13 @@ fn patched_file_is_kept_as_a_part_until_verified() {
 fn a_file_with_a_wrong_patch_is_fetched_in_full() {
     let (mut store, new) = patched_store("wrong");
     assert_eq!(apply_all(&mut store), PatchStep::Applied);
-    let made = store.file(0).expect("it is open").made();
-    store.discard(0).expect("it is open");
+    let made = store.file(0).expect("an open file").made();
+    store.discard(0).expect("an open file");
     assert!(!made.exists());
     store.write(0, 0, &new[..1_000]).expect("enough space");
     store.close();
     assert_eq!(begin_patched(&mut store, &new), Ok(1_000));
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 /// A limit or a full disk does not mean that the patch is invalid: fetching the whole file would fail as well.
@@ -143,14 +143,14 @@ fn a_file_with_a_wrong_patch_is_fetched_in_full() {
 fn a_patch_that_exceeds_the_directory_limit_aborts_the_transfer() {
     let (mut store, _) = patched_store("full");
     assert_eq!(store.apply_patch(0, 1_000), Ok(PatchStep::Unfinished));
-    let open = store.file(0).expect("it is open");
+    let open = store.file(0).expect("an open file");
     let read_only = File::open(open.made()).expect("a file");
-    open.making.as_mut().expect("it is being made").1 = read_only;
+    open.making.as_mut().expect("an unfinished file").1 = read_only;
     let made = open.made();
     assert_eq!(store.apply_patch(0, 1_000), Err(StorageError));
     assert!(matches!(store.error.take(), Some(DirectoryError::CannotWrite(..))));
     assert!(!made.exists());
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 #[test]
@@ -158,8 +158,8 @@ fn a_malformed_patch_is_reported_as_invalid() {
     let (mut store, _) = patched_store("worthless");
     store.write_patch(0, 0, b"BSDIFF50").expect("enough space");
     assert_eq!(apply_all(&mut store), PatchStep::Invalid);
-    assert_eq!(store.file(0).expect("it is open").file.metadata().expect("a file").len(), 0);
-    fs::remove_dir_all(&store.root).expect("it exists");
+    assert_eq!(store.file(0).expect("an open file").file.metadata().expect("a file").len(), 0);
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn directories_nest_up_to_the_maximum_depth() {
     begin(&mut store, 0, &format!("{}file", "d/".repeat(MAX_DEPTH))).expect("a part");
     store.finish(0).expect("a file at the maximum depth");
     assert!(begin(&mut store, 1, &format!("{}file", "d/".repeat(MAX_DEPTH + 1))).is_err());
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 /// Returns the bytes of all files in a directory and its subdirectories.
@@ -223,7 +223,7 @@ fn many_attempts_stay_within_the_byte_limit() {
     assert_eq!(exceeds(&mut store), Some(DirectoryLimit::Bytes(10_000)));
     store.close();
     assert!(bytes_in(&store.root) <= 10_000);
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn many_small_files_stay_within_the_file_limit() {
         store.close();
         assert!(count(&store) <= 12, "{}", count(&store));
     }
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 /// Partial files of earlier runs are removed. Complete files that exceed the limit are an error.
@@ -266,7 +266,7 @@ fn a_lower_limit_applies_when_the_directory_is_reopened() {
     let refused =
         DirectoryStore::new(&store.root, limits(0, 3_999)).expect_err("a complete file exceeds the limit");
     assert!(matches!(refused, DirectoryError::Exceeds(_, DirectoryLimit::Bytes(3_999))), "{refused}");
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 /// A resumed partial file is not counted twice, and a replaced file no longer counts.
@@ -291,7 +291,7 @@ fn resumed_and_replaced_files_count_once_toward_the_limit() {
         Err(StorageError),
         "both versions exist during the replacement"
     );
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
 #[test]
@@ -306,5 +306,5 @@ fn patch_and_patched_file_count_toward_the_limit() {
     core::mem::swap(&mut usage, &mut store.usage);
     assert_eq!(usage.grow((1 << 30) - left), Ok(()), "the directory contains nothing else");
     assert!(usage.grow(1).is_err());
-    fs::remove_dir_all(&store.root).expect("it exists");
+    fs::remove_dir_all(&store.root).expect("an existing directory");
 }

@@ -229,5 +229,5 @@ fn joining_is_partial_until_unreachable_pairs_connect() {
 /// Members that take over as the host, over real sockets.
 #[test]
 fn another_member_becomes_host_when_the_host_leaves() {
-    host_migration::main().expect("it completes");
+    host_migration::main().expect("the example completes");
 }

@@ -272,7 +272,7 @@ impl Internet {
         let next = peers.chain(arrival).chain(self.server.poll_timeout()).min();
         self.now = self.now.max(next.expect("connections have deadlines"));
         while self.queue.peek().is_some_and(|Reverse(packet)| packet.at <= self.now) {
-            let Reverse(Packet { realm, from, to, bytes, .. }) = self.queue.pop().expect("it was there");
+            let Reverse(Packet { realm, from, to, bytes, .. }) = self.queue.pop().expect("a queued packet");
             self.arrive(realm, from, to, &bytes);
         }
         let now = self.now;

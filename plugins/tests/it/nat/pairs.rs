@@ -174,7 +174,7 @@ fn all_feasible_router_pairs_connect() {
 fn facilitator_forwards_pairs_without_a_direct_path() {
     for (a, b) in [(3, 5), (5, 5), (4, 5)] {
         let mut internet = pair(1, ROUTERS[a].1, ROUTERS[b].1, &FORWARDING_PORTS);
-        let time = time_to_connect(&mut internet).expect("it forwards");
+        let time = time_to_connect(&mut internet).expect("the facilitator forwards");
         assert!(time < Duration::from_secs(4), "{time:?}");
         internet.run_for(Duration::from_millis(100));
         assert_eq!([connected(&internet, 0), connected(&internet, 1)], [Some(true); 2]);
@@ -282,7 +282,7 @@ fn peer_that_left_can_be_reached_again() {
         internet.open(from, 1 - from);
         internet.until(|internet| internet.are_connected(0, 1)).expect("the peers connect");
         internet.leave_others(1);
-        internet.until(|internet| !internet.are_connected(0, 1)).expect("it leaves");
+        internet.until(|internet| !internet.are_connected(0, 1)).expect("the peer leaves");
     }
     assert_eq!(internet.facilitator().stats().attempts, 3);
 }

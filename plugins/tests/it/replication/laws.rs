@@ -127,7 +127,7 @@ proptest! {
     ) {
         let mut world = World::new();
         let mut fates = fates.into_iter().cycle();
-        let mut fate = || fates.next().expect("it never ends");
+        let mut fate = || fates.next().expect("an endless iterator");
         world.join(0);
         for step in steps {
             world.apply(step, &mut fate);
@@ -286,7 +286,7 @@ fn long_round_trips_still_use_deltas() {
             for _ in 0..ticks {
                 if is_moving {
                     let value = authority.get(entity).map_or(0, |entity| entity.values[0]);
-                    authority.set(entity, 0, value.wrapping_add(1)).expect("it exists");
+                    authority.set(entity, 0, value.wrapping_add(1)).expect("an entity");
                 }
                 let now = authority.tick();
                 updates.extend(sent(authority).into_iter().map(|(_, message)| (now + delay / 2, message)));
@@ -301,13 +301,13 @@ fn long_round_trips_still_use_deltas() {
             }
         };
         run(&mut authority, &mut client, 5 * delay, false);
-        let before = authority.peer_stats(id).expect("it exists");
+        let before = authority.peer_stats(id).expect("a connected peer");
         run(&mut authority, &mut client, 5 * delay, false);
-        let still = authority.peer_stats(id).expect("it exists");
+        let still = authority.peer_stats(id).expect("a connected peer");
         assert_eq!(still.messages, before.messages, "{delay} ticks: nothing changed");
         run(&mut authority, &mut client, 5 * delay, true);
         run(&mut authority, &mut client, 5 * delay, false);
-        let moved = authority.peer_stats(id).expect("it exists");
+        let moved = authority.peer_stats(id).expect("a connected peer");
         assert_eq!(moved.full_bits, still.full_bits, "{delay} ticks: only deltas");
         let here = client.iter().next().map(|replica| replica.values.to_vec());
         assert_eq!(here, authority.get(entity).map(|entity| entity.values.to_vec()), "{delay} ticks");

@@ -76,7 +76,7 @@ impl Run {
         }
         if !is_hostile {
             (TICKS + 1..TICKS + 60).for_each(|tick| run.tick(tick));
-            assert_eq!(state(&run.client), run.expected(), "it ends with the authority's state");
+            assert_eq!(state(&run.client), run.expected(), "the client ends with the authority's state");
         }
         run.steps
     }

@@ -86,7 +86,7 @@ impl<P: Protocol> Game<P> {
     fn tick(&mut self) {
         self.server().tick();
         self.ticks += 1;
-        assert!(self.ticks < 10_000, "it ends");
+        assert!(self.ticks < 10_000, "the simulation does not end");
         let end = self.pair.now + TICK;
         while self.next().is_some_and(|next| next <= end) {
             assert!(self.pair.step());

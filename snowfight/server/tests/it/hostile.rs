@@ -25,7 +25,7 @@ const INIT: [u8; 2] = [0x00, 0x08];
 fn written(packet: &Offline<'_>) -> Vec<u8> {
     let mut buffer = [0; 1_024];
     let mut writer = Writer::new(&mut buffer);
-    packet.write(&mut writer).expect("it fits");
+    packet.write(&mut writer).expect("enough space");
     writer.finish().to_vec()
 }
 
@@ -155,7 +155,7 @@ async fn excessive_counts_do_not_affect_players() {
     let player = server.join(Protocol::RakNet, Scope::Whole).await;
     let attack = tokio::spawn(send_counts(server.game, server.raknet));
     play_during(player, |_| {}).await;
-    attack.await.expect("it sends everything");
+    attack.await.expect("the attack completes");
 }
 
 async fn send_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
@@ -207,7 +207,7 @@ async fn throws_at_invalid_targets_harm_no_player() {
         for _ in 0..30 {
             both(&mut evil, Input::default(), &mut good, Input::default()).await;
         }
-        assert_eq!(evil.me().and_then(|me| me.holding), Some(held), "it still has it");
+        assert_eq!(evil.me().and_then(|me| me.holding), Some(held), "the client still holds the object");
         let feet = evil.me().expect("the player is alive").position;
         let at_itself = |_: &Player| Input { throw: Some(feet), ..Input::default() };
         until(&mut evil, &mut good, at_itself, |player| object(player, held).is_none()).await;
@@ -247,7 +247,7 @@ async fn clients_that_join_and_leave_repeatedly_do_not_affect_players() {
         }
     });
     play_during(player, |_| {}).await;
-    flood.await.expect("it floods to the end");
+    flood.await.expect("the flood completes");
     assert!(
         server.join(Protocol::GameProtocol, Scope::Whole).await.me().is_some(),
         "there is room for the next"
@@ -292,7 +292,7 @@ async fn client_that_acknowledges_nothing_is_closed() {
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let flood = tokio::spawn(ask_and_acknowledge_nothing(server.game));
     play_during(player, |_| {}).await;
-    assert!(flood.await.expect("it asks to the end"), "it is still connected");
+    assert!(flood.await.expect("the flood completes"), "the client is still connected");
 }
 
 /// Floods the server without acknowledgements; returns true if the server has closed the connection.

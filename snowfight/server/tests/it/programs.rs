@@ -8,16 +8,16 @@ use std::time::Duration;
 /// On a busy machine the client may time out before it is interrupted, so the test tries up to five times.
 #[test]
 fn client_that_waits_for_an_answer_can_be_interrupted() {
-    assert!((0..5).any(|_| ends_well_when_interrupted()), "it waited for the server first");
+    assert!((0..5).any(|_| ends_well_when_interrupted()), "the program waited for the server first");
 }
 
 fn ends_well_when_interrupted() -> bool {
     let silent = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
-    silent.set_read_timeout(Some(Duration::from_secs(60))).expect("it is not zero");
+    silent.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout above zero");
     let address = silent.local_addr().expect("the socket is bound").to_string();
     let client = Command::new(env!("CARGO_BIN_EXE_snowfight-client")).arg(address).spawn();
     let mut client = client.expect("the program was built");
-    silent.recv(&mut [0; 64]).expect("it requests a connection");
+    silent.recv(&mut [0; 64]).expect("a connection request");
     let interrupt = format!("kill -INT {}", client.id());
     assert!(Command::new("sh").args(["-c", &interrupt]).status().expect("there is a shell").success());
     client.wait().expect("the program is running").success()

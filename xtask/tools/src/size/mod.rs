@@ -24,7 +24,7 @@ use xtask::tasks;
 const TARGET_DIR: &str = "target/size";
 const TABLE: &str = "bench/size/table.md";
 const UPDATE: &str = "cargo xtask size mcu --update";
-/// Maximum size of initialised variables in each firmware.
+/// The maximum size of initialised variables in each firmware, in bytes.
 const MAX_DATA: u64 = 1_024;
 
 /// The targets of the core alone, with their names in the table.

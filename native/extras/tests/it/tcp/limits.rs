@@ -88,7 +88,7 @@ async fn messages_that_never_fit_are_refused() {
     let Pair { here, there, .. } = Pair::open(&short_queues()).await;
     assert_eq!(here.send(&[], ORDERED).await, Err(SendError::Empty));
     assert_eq!(here.send(&[7; 10_001], ORDERED).await, Err(SendError::NeverFits));
-    here.send(&[7; 10_000], ORDERED).await.expect("it fits");
+    here.send(&[7; 10_000], ORDERED).await.expect("enough space");
     assert_eq!(soon(there.recv()).await.expect("open").bytes, [7; 10_000]);
 }
 
@@ -158,7 +158,7 @@ async fn tcp_connect_errors_name_the_cause() {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     socket.bind(&any.into()).expect("a free port");
-    socket.listen(0).expect("it listens");
+    socket.listen(0).expect("a bound socket");
     let address = socket.local_addr().expect("bound").as_socket().expect("an address");
     let mut options = ConnectOptions::default();
     options.connect_timeout = Some(Duration::from_millis(500));

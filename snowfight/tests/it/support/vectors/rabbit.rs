@@ -98,11 +98,11 @@ mod tests {
 
     #[test]
     fn types_are_parsed_to_their_parts() {
-        let nested = Type::parse("(Option<Vec<u8>>, (bool,u16),enum5)").expect("it is a type");
+        let nested = Type::parse("(Option<Vec<u8>>, (bool,u16),enum5)").expect("a type");
         let value = json!([["1", "2"], [true, "3"], 4]);
         let mut buffer = [0; 16];
         let mut writer = Writer::new(&mut buffer);
-        nested.pack(&value, &mut writer).expect("it is a value");
+        nested.pack(&value, &mut writer).expect("a value");
         let packed = writer.finish().to_vec();
         assert_eq!(nested.unpack(&mut Reader::new(&packed)), Ok(value.clone()));
         assert_eq!(nested.show(&value), "(Some([1, 2]), (true, 3), 4)");
