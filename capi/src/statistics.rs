@@ -167,7 +167,7 @@ pub extern "C" fn rakwire_reason_text(kind: u32, reason: i32) -> *const c_char {
 const fn failure_text(reason: i32) -> &'static CStr {
     match reason {
         1 => c"the server does not answer",
-        2 => c"no server listens on this address, or there is no route to it",
+        2 => c"no server is listening on this address, or there is no route to it",
         3 => c"the server answered, but did not finish the handshake in time",
         4 => c"the server aborted the attempt",
         5 => c"the server already has a connection from this address or GUID",

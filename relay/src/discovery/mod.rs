@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn store_urls_select_the_transport() {
+    fn store_urls_select_the_transport_or_are_refused() {
         let is_url = |url| matches!(Store::new(url, None), Err(DiscoveryError::Url));
         assert!(is_url("rediss://10.0.0.2/#insecure") && is_url("http://10.0.0.2/") && is_url("10.0.0.2"));
         for url in
