@@ -18,7 +18,8 @@ pub struct Backoff {
     /// The longest pause. After a connection that lasted longer than this, the next pause is `initial` again. Default:
     /// 30 s.
     pub max: Duration,
-    /// Maximum number of consecutive failed attempts; `None` for no limit. Default: `None`.
+    /// Number of consecutive failures after which [`Reconnect::next`] returns the error of a failed attempt; `None` for
+    /// no limit. A connection that lasted at most `max` also counts as a failure. Default: `None`.
     pub attempts: Option<u32>,
 }
 

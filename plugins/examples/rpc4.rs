@@ -1,5 +1,5 @@
-//! A shop with RPC4 functions and signals, which clients with C++ RakNet's plugin can reach too, and one client. Both
-//! run in one program over real sockets.
+//! A shop server that offers RPC4 functions and signals, and a client, in one program over real sockets. Clients that
+//! use C++ RakNet's RPC4 plugin can call the server too.
 
 use std::time::Duration;
 

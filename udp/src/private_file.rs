@@ -85,8 +85,8 @@ pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
 
 /// Makes an existing file readable only by its owner, without opening it.
 ///
-/// Returns an error if the path is not a file, or the file belongs to another user.
-/// If it is not a file, or belongs to another user.
+/// # Errors
+/// Returns an error if the path is not a regular file, or the file belongs to another user.
 pub fn keep_private(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     let found = fs::symlink_metadata(path)?;

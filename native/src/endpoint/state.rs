@@ -32,7 +32,8 @@ pub(crate) struct State<P: Protocol> {
     pub(crate) hooked: Hooked<'static, P, BoxedHook<P>>,
     pub(crate) dispatcher: Dispatcher<P>,
     pub(crate) requests: Requests,
-    /// Clients that wait for a decision of the application, if it decides.
+    /// Clients that wait for the application to accept or refuse them; `None` if the application does not decide on
+    /// admission.
     pub(crate) deferred: Option<Arc<Deferred>>,
     pub(crate) pending_wake: Option<PendingWake>,
     pub(crate) send_path: SendPath,

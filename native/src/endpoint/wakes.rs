@@ -1,5 +1,5 @@
-//! Wakers of waiting tasks: of the driver, tasks that wait for a notification, blocked senders by connection, and tasks
-//! that wait for a change of an inbox.
+//! Wakers: for the driver, for tasks that wait for a notification, for blocked senders (by connection), and for tasks
+//! that wait for an inbox to change.
 
 use std::collections::HashMap;
 use std::future::poll_fn;

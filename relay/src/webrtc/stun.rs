@@ -149,7 +149,8 @@ impl Check<'_> {
     }
 }
 
-/// Splits the user names: the page's own, and the page's password, which is part of the relay's.
+/// Parses the USERNAME attribute, `<relay ufrag>:<page ufrag>`. Returns the page's ufrag and the page's password, which
+/// the relay's ufrag contains.
 fn names(username: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = username.strip_prefix(USERNAME.as_bytes())?;
     let colon = rest.iter().position(|byte| *byte == b':')?;

@@ -50,7 +50,7 @@ export const MADE: PeerSettings = {
   outgoingLimit: 0,
 };
 
-/** Functions that are not called on a whole server or on its connections. */
+/** Stubs for the peer functions that are never called, neither for the server nor for its connections. */
 const NEVER: Omit<RustPeer, "create" | "reserve" | "free"> = {
   connect: () => 0,
   handle: () => undefined,

@@ -189,7 +189,7 @@ impl Handshake {
         Some(self.sent_at + interval.max(Duration::from_millis(1)))
     }
 
-    /// Performs the work that is due.
+    /// Marks the handshake message for retransmission if its deadline has passed.
     pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) {
         if self.deadline(cx).is_some_and(|at| at <= cx.now) {
             self.is_due = true;

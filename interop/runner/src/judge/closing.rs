@@ -1,4 +1,4 @@
-//! Judges idle connections and disconnects.
+//! Judges how connections stay open while idle, and how they close.
 
 use super::talk::Talk;
 use super::transport;

@@ -17,7 +17,7 @@ pub(super) fn set_up(config: &mut Config, board: &Board) {
     config.security = Some(Security::new(seed));
 }
 
-/// Returns the options with the server that the peer trusts.
+/// Returns connect options that trust the key in the argument `server-key`. Exits if it is missing or invalid.
 pub(super) fn options(arguments: &Arguments) -> ConnectOptions<'static> {
     let Some(key) = arguments.get::<PublicKey>("server-key") else {
         defmt::error!("the argument server-key= must be the public key of the server");
