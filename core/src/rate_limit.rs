@@ -263,7 +263,7 @@ mod tests {
 
     /// A ration allows at most twice its allowance in one period, and its allowance in each further period.
     #[test]
-    fn a_ration_never_exceeds_its_allowance() {
+    fn a_ration_allows_one_burst_beyond_its_rate() {
         let input = (0..20_u16, 1..2_000_u64, any_times());
         bolero::check!().with_iterations(256).with_generator(input).for_each(|(events, period, times)| {
             let allowance = Allowance { events: *events, period: Duration::from_millis(*period) };

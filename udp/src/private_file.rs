@@ -213,7 +213,7 @@ fn refusal(found: &fs::Metadata) -> io::Error {
         _ if !is_ours => "it belongs to another user",
         kind if kind.is_symlink() => "it is a symbolic link",
         kind if kind.is_dir() => "it is a directory",
-        _ => "it is not a file",
+        _ => "it is not a regular file",
     };
     io::Error::new(io::ErrorKind::PermissionDenied, reason)
 }
@@ -429,7 +429,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn other_kinds_of_files_are_refused_with_their_kind() {
+    fn only_regular_files_are_accepted() {
         let directory = directory("kinds");
         let (link, stream) = (directory.join("link"), directory.join("pipe"));
         std::os::unix::fs::symlink("/etc/hostname", &link).unwrap();
@@ -437,7 +437,7 @@ mod tests {
         for (path, reason) in [
             (&directory, "it is a directory"),
             (&link, "it is a symbolic link"),
-            (&stream, "it is not a file"),
+            (&stream, "it is not a regular file"),
         ] {
             assert_eq!(keep_private(path).unwrap_err().to_string(), reason);
         }

@@ -147,7 +147,7 @@ impl Server {
                 left += 1;
             }
         }
-        format!("{pattern} is banned; {left} players disconnected")
+        format!("{pattern} is banned; players disconnected: {left}")
     }
 
     fn unban(&self, pattern: &str) -> String {

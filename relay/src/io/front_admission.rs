@@ -336,9 +336,9 @@ mod tests {
         assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Refused));
     }
 
-    /// A flow that waits for its server ends immediately. No other waiting client takes its slot.
+    /// `make_room` frees a slot at once. Client 1, which still waits for an eviction, must not get it.
     #[tokio::test]
-    async fn a_client_takes_the_slot_of_the_evicted_flow() {
+    async fn a_slot_freed_by_make_room_goes_to_the_client_that_asked() {
         let mut full = Full::new(2).await;
         let mut admission = FrontAdmission::new(Arc::clone(&full.app), name());
         assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Later));

@@ -171,7 +171,7 @@ impl Sluggish {
 }
 
 #[test]
-fn client_with_few_snapshots_of_changes_shows_the_whole_world() {
+fn client_with_few_delta_snapshots_shows_the_whole_world() {
     let (mut server, mut client) = (Server::new(7), Client::with_scope(Scope::Changes));
     server.handle_connected(0).unwrap();
     client.handle_connected();

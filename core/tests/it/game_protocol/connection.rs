@@ -642,15 +642,16 @@ fn a_paused_connection_keeps_its_events() {
 }
 
 #[test]
-fn a_cancelled_attempt_sends_nothing() {
+fn a_cancelled_attempt_sends_no_more_packets() {
     let mut client = peer(client_config());
+    // This client retransmits, so an attempt that was not cancelled would send again.
+    let Redial::SamePort(_) = client.config().redial else { panic!("expected a client that retransmits") };
     let id = client.connect(START, SERVER.into()).expect("a free slot");
     output(&mut client, START);
     client.disconnect(START, id);
     assert_eq!(packets(&mut client, START), [[0; 0]; 0]);
     assert_eq!(take_events(&mut client), [OwnedEvent::Failed(id, ConnectFailure::Cancelled)]);
     assert_eq!(client.connections().count(), 0);
-    let Redial::SamePort(_) = client.config().redial else { panic!("expected a client that retransmits") };
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn absent() -> SocketAddr {
     (Ipv4Addr::new(10, 0, 0, ABSENT), PORT).into()
 }
 
-fn a_connection_goes_on_while_an_absent_machine_is_dialled<P: Tested>(absent: SocketAddr) {
+fn continues_during_an_attempt_to<P: Tested>(absent: SocketAddr) {
     run(async {
         let (_net, client, server) = ethernet::<P>();
         let connection = echoing(&client, &server).await;
@@ -23,22 +23,22 @@ fn a_connection_goes_on_while_an_absent_machine_is_dialled<P: Tested>(absent: So
 }
 
 #[test]
-fn a_raknet_connection_continues_while_an_absent_machine_is_dialled() {
-    a_connection_goes_on_while_an_absent_machine_is_dialled::<RakNet>(absent());
+fn a_raknet_connection_continues_during_an_attempt_to_an_unreachable_host() {
+    continues_during_an_attempt_to::<RakNet>(absent());
 }
 
 #[test]
-fn a_game_protocol_connection_continues_while_an_absent_machine_is_dialled() {
-    a_connection_goes_on_while_an_absent_machine_is_dialled::<GameProtocol>(absent());
+fn a_game_protocol_connection_continues_during_an_attempt_to_an_unreachable_host() {
+    continues_during_an_attempt_to::<GameProtocol>(absent());
 }
 
 #[test]
-fn a_connection_continues_while_ipv6_dials_an_absent_machine() {
-    a_connection_goes_on_while_an_absent_machine_is_dialled::<RakNet>((ipv6(ABSENT), PORT).into());
+fn a_connection_continues_during_an_attempt_to_an_unreachable_ipv6_host() {
+    continues_during_an_attempt_to::<RakNet>((ipv6(ABSENT), PORT).into());
 }
 
 #[test]
-fn an_ipv6_connection_continues_while_an_absent_machine_is_dialled() {
+fn an_ipv6_connection_continues_during_an_attempt_to_an_unreachable_host() {
     run(async {
         let (_net, client, mut server) = ethernet::<RakNet>();
         server.address = (ipv6(2), PORT).into();

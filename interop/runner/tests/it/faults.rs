@@ -114,12 +114,13 @@ fn a_finding_states_the_end_that_broke_the_rule() {
 
 /// A message that is not retransmitted is a fault of its sender, unless the receiver disconnected early.
 #[test]
-fn a_lost_message_is_a_fault_of_its_sender_if_the_receiver_stayed() {
+fn a_missing_retransmission_is_the_senders_fault_if_the_receiver_stayed() {
     let task = Task { case: case("loss"), protocol: PROTOCOL };
     let mut taken = capture(task.case, Fault::NoResend);
     assert_eq!(judge(&task, &taken).unwrap_err().by, By::Both);
     let first =
         taken.records.iter().position(|record| record.fate == Fate::Dropped).expect("a dropped datagram");
+    // The receiver stays 10 s longer, so the sender had time to retransmit.
     for record in &mut taken.records[first + 1..] {
         record.at += Duration::from_secs(10);
         record.arrivals.iter_mut().for_each(|at| *at += Duration::from_secs(10));

@@ -213,9 +213,8 @@ fn files_that_are_not_logs_are_refused() {
     let folder = std::env::temp_dir();
     assert!(SqliteLog::open(&folder, SqliteOptions::default()).is_err(), "a folder");
     let file = TemporaryFile::new("text");
-    std::fs::write(&file.0, "this is no database, and long enough to be read as one ".repeat(40))
-        .expect("a file");
-    let error = SqliteLog::open(&file.0, SqliteOptions::default()).expect_err("a text");
+    std::fs::write(&file.0, "this is not a database ".repeat(100)).expect("a file");
+    let error = SqliteLog::open(&file.0, SqliteOptions::default()).expect_err("a text file");
     assert_eq!(error.path(), file.0);
     assert!(Query::Kinds.run(&file.0).is_err());
     let nowhere = TemporaryFile::new("nowhere");

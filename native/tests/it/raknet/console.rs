@@ -32,7 +32,7 @@ async fn until(server: &Server, line: &str, is_right: impl Fn(&str) -> bool) -> 
 }
 
 #[tokio::test]
-async fn the_console_lists_messages_kicks_and_bans_players() {
+async fn console_commands_list_message_kick_and_ban_players() {
     let endpoint =
         Endpoint::bind("127.0.0.1:0", Options::server(8).expect("entropy")).await.expect("a free port");
     let address = endpoint.local_addr();
@@ -57,7 +57,7 @@ async fn the_console_lists_messages_kicks_and_bans_players() {
     until(&server, "list", |list| list.lines().count() == 1).await;
     assert_eq!(
         server.command("ban 127.* 3600").await.as_deref(),
-        Some("127.0.0.0/8 is banned; 1 players disconnected")
+        Some("127.0.0.0/8 is banned; players disconnected: 1")
     );
     assert_eq!(second.closed().await, DisconnectReason::Remote);
     let bans = server.command("bans").await.expect("an answer");

@@ -87,12 +87,12 @@ async fn a_game_over_raknet_ends_with_a_winner_and_a_loser() {
 }
 
 #[tokio::test]
-async fn a_game_with_changes_over_the_game_protocol_ends_with_a_winner_and_a_loser() {
+async fn a_game_with_delta_snapshots_over_the_game_protocol_ends_with_a_winner_and_a_loser() {
     whole_game(Protocol::GameProtocol, Scope::Changes).await;
 }
 
 #[tokio::test]
-async fn a_game_with_changes_over_raknet_ends_with_a_winner_and_a_loser() {
+async fn a_game_with_delta_snapshots_over_raknet_ends_with_a_winner_and_a_loser() {
     whole_game(Protocol::RakNet, Scope::Changes).await;
 }
 
@@ -153,7 +153,7 @@ async fn bot_plays_over_the_network() {
 
 /// Whole snapshots and snapshots of changes show the same world.
 #[tokio::test]
-async fn snapshots_of_changes_show_the_whole_world() {
+async fn delta_snapshots_show_the_whole_world() {
     let server = Server::start(4).await;
     let (mut whole, mut changes) = (
         server.join(Protocol::GameProtocol, Scope::Whole).await,

@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_three_cut_messages_are_remembered() {
+    fn the_last_three_resplit_messages_are_remembered() {
         let mut messages = CutMessages::default();
         assert!(!messages.take(U24::new(0), &MESSAGE, part(0, 1)), "an unused entry matches no message");
         for id in 0..6 {
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_message_is_forgotten_after_its_last_part() {
+    fn a_resplit_message_is_forgotten_after_its_last_part() {
         let mut messages = CutMessages::default();
         let three = |index| Split { count: 3, id: 7, index };
         messages.add(U24::new(100), &MESSAGE, three(0), 1);
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_split_id_does_not_match_a_cut_message() {
+    fn only_near_parts_of_a_resplit_message_match_its_split_id() {
         assert!(belongs(0xFF_FFFF, 0), "numbers wrap");
         assert!(belongs(0, 16_000));
         assert!(!belongs(0, 16_384));
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn only_messages_of_two_or_three_parts_are_remembered_as_cut() {
+    fn only_messages_of_two_or_three_parts_are_remembered_as_resplit() {
         for (count, may_be) in [(1, false), (2, true), (MAX_PARTS, true), (MAX_PARTS + 1, false)] {
             assert_eq!(CutMessages::may_be(Split { count, id: 7, index: 0 }), may_be);
         }
