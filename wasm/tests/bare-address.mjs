@@ -1,6 +1,6 @@
 // Run by foreign.test.mjs in a network namespace. Creates a second namespace with a relay and a C++ server, connected
-// by a virtual wire. Opens a page at the bare address of the relay in the browser given as argument, and prints its
-// title.
+// by a virtual wire. Loads a page over plain HTTP from the relay's IP address in the browser given as argument, and
+// prints its title.
 
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";

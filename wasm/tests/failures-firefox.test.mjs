@@ -5,38 +5,39 @@ import { test } from "node:test";
 
 import { check, startControlled } from "./failures/check.mjs";
 import { POLICY, forbiddenInPage, hungInPage, serveTable, tableInPage } from "./failures/page.mjs";
-import { startPlaces, startWays } from "./failures/places.mjs";
+import { startEndpoints, startWays } from "./failures/endpoints.mjs";
 import { tabRows } from "./failures/tab.mjs";
 import { NO_ADDRESS, OWN_ADDRESS, openFirefox } from "./firefox.mjs";
 import { WAYS, nameOf } from "./leave.mjs";
 
 for (const transport of ["auto", "websocket"]) {
   test(`a page in Firefox gets an error for each relay or server failure, with the transport ${transport}`, async (t) => {
-    const { places, control } = await startControlled(t);
+    const { endpoints, control } = await startControlled(t);
     // Firefox does not use data channels over the loopback interface.
     const ways = await startWays(t, transport === "auto" ? ["webtransport"] : []);
     const url = await serveTable(t);
     const firefox = await openFirefox();
     t.after(() => firefox.close());
-    const given = JSON.stringify([places, transport, control, ways]);
+    const given = JSON.stringify([endpoints, transport, control, ways]);
     check(`Firefox, ${transport}`, JSON.parse(await firefox.textOf(url, `(${tableInPage})(${given}).then(JSON.stringify)`)));
   });
 }
 
 test("a page in Firefox whose policy blocks the relay gets relay-unreachable immediately", async (t) => {
-  const { places } = await startPlaces(t);
+  const { endpoints } = await startEndpoints(t);
   const url = await serveTable(t, POLICY);
   const firefox = await openFirefox();
   t.after(() => firefox.close());
-  check("Firefox, policy", JSON.parse(await firefox.textOf(url, `(${forbiddenInPage})(${JSON.stringify(places)}).then(JSON.stringify)`)), 6);
+  check("Firefox, policy", JSON.parse(await firefox.textOf(url, `(${forbiddenInPage})(${JSON.stringify(endpoints)}).then(JSON.stringify)`)), 6);
 });
 
 test("a connection in Firefox is closed when its worker hangs", async (t) => {
-  const { places } = await startPlaces(t);
+  const { endpoints } = await startEndpoints(t);
   const url = await serveTable(t);
   const firefox = await openFirefox();
   t.after(() => firefox.close());
-  check("Firefox, worker", JSON.parse(await firefox.textOf(url, `(${hungInPage})(${JSON.stringify(places)}).then(JSON.stringify)`)), 3);
+  // The table has three attempts: the worker hangs during the connect, during the close, or in an open connection.
+  check("Firefox, worker", JSON.parse(await firefox.textOf(url, `(${hungInPage})(${JSON.stringify(endpoints)}).then(JSON.stringify)`)), 3);
 });
 
 for (const way of WAYS) {

@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import { launch, openPage } from "./browser.mjs";
 import { check, checkProgram, startControlled } from "./failures/check.mjs";
 import { POLICY, forbiddenInPage, hungInPage, serveTable, tableInPage } from "./failures/page.mjs";
-import { startPlaces, startWays } from "./failures/places.mjs";
+import { startEndpoints, startWays } from "./failures/endpoints.mjs";
 import { tabRows } from "./failures/tab.mjs";
 import { WAYS, nameOf } from "./leave.mjs";
 
@@ -19,26 +19,27 @@ test("a program in Node gets an error for each relay or server failure", async (
 
 for (const transport of ["auto", "websocket"]) {
   test(`a page in Chromium gets an error for each relay or server failure, with the transport ${transport}`, async (t) => {
-    const { places, control } = await startControlled(t);
+    const { endpoints, control } = await startControlled(t);
     const ways = await startWays(t, transport === "auto" ? ["webtransport", "webrtc"] : []);
     const page = await openPage(t);
     await page.goto(await serveTable(t));
-    check(`Chromium, ${transport}`, await page.evaluate(tableInPage, [places, transport, control, ways]));
+    check(`Chromium, ${transport}`, await page.evaluate(tableInPage, [endpoints, transport, control, ways]));
   });
 }
 
 test("a page in Chromium whose policy blocks the relay gets relay-unreachable immediately", async (t) => {
-  const { places } = await startPlaces(t);
+  const { endpoints } = await startEndpoints(t);
   const page = await openPage(t);
   await page.goto(await serveTable(t, POLICY));
-  check("Chromium, policy", await page.evaluate(forbiddenInPage, places), 6);
+  check("Chromium, policy", await page.evaluate(forbiddenInPage, endpoints), 6);
 });
 
 test("a connection in Chromium is closed when its worker hangs", async (t) => {
-  const { places } = await startPlaces(t);
+  const { endpoints } = await startEndpoints(t);
   const page = await openPage(t);
   await page.goto(await serveTable(t));
-  check("Chromium, worker", await page.evaluate(hungInPage, places), 3);
+  // The table has three attempts: the worker hangs during the connect, during the close, or in an open connection.
+  check("Chromium, worker", await page.evaluate(hungInPage, endpoints), 3);
 });
 
 /** One browser for all tabs. */

@@ -41,14 +41,14 @@ for (const [browser, titleOf] of Object.entries(BROWSERS)) {
     assert.equal(await titleOf(`https://${NAME}:${port}/`, certificate), "done webtransport true local");
   });
 
-  test(`${browser}: a page at a bare address reaches a C++ server over WebTransport`, { timeout: 300_000 }, async (t) => {
+  test(`${browser}: a page loaded over plain HTTP from the relay's IP address reaches a C++ server over WebTransport`, { timeout: 300_000 }, async (t) => {
     const cpp = await startCpp(t);
     const relay = await startRelay(t, { game: cpp.address }, "--serve", site(t, "webtransport"));
     assert.equal(await titleOf(`http://${relay.address}/`), "done webtransport true local");
   });
 
   // The page is served by `http` from another machine, so browsers do not give it WebTransport.
-  test(`${browser}: a page at the bare address of another machine reaches a C++ server over data channels`, { timeout: 300_000, skip: noMachines() }, async () => {
+  test(`${browser}: a page loaded over plain HTTP from the IP address of a relay on another machine reaches a C++ server over data channels`, { timeout: 300_000, skip: noMachines() }, async () => {
     const [program, ...args] = MACHINE;
     const script = fileURLToPath(new URL("bare-address.mjs", import.meta.url));
     const { stdout } = await promisify(execFile)(program, [...args, process.execPath, script, browser]);

@@ -30,7 +30,7 @@ async function startSite(t, target, html, ...more) {
   return startRelay(t, { game: target.address }, "--serve", folder, ...more);
 }
 
-/** Opens a page at the bare address of a relay, which also serves the package. */
+/** Opens a page over plain HTTP from the IP address of a relay, which also serves the package. */
 async function startPage(t, target, ...more) {
   const relay = await startSite(t, target, "<!doctype html><title>rakwire</title>", ...more);
   const page = await openPage(t);
@@ -110,7 +110,7 @@ test("a page of a wrong origin or banned address gets the reason by every transp
 const NUMBERS = Array.from({ length: 100 }, (_, number) => number);
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a page at a bare address uses WebTransport, or a WebSocket if that is selected or the relay has no WebTransport`, async (t) => {
+  test(`${protocol.name}: a page loaded over plain HTTP from the relay's IP address uses WebTransport, or a WebSocket if that is selected or the relay has no WebTransport`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const { page } = await startPage(t, echo);
     for (const [more, transport] of [

@@ -1,7 +1,7 @@
-//! Absent machines on an Ethernet, and connections that continue meanwhile.
+//! Unreachable hosts on an Ethernet, and connections that continue meanwhile.
 //!
 //! The tests make many round trips. They would exceed their time limit if every round trip waited for a request for
-//! the hardware address of an absent machine.
+//! the hardware address of an unreachable host.
 
 mod beside_tcp;
 mod changes;
@@ -38,7 +38,7 @@ async fn echoing<P: Tested>(client: &Machine<P>, server: &Machine<P>) -> Connect
 async fn dial<P: Protocol>(handle: Handle<'static, P>, to: std::net::SocketAddr) {
     loop {
         if handle.connect(to).await.is_ok() {
-            panic!("connected to an absent machine");
+            panic!("connected to an unreachable host");
         }
     }
 }

@@ -54,7 +54,7 @@ pub use world::ReplicatedWorld;
 
 /// The maximum number of entities in a world.
 pub const ENTITIES: usize = MAX_PLAYERS + MAX_OBJECTS;
-/// The interval between updates, in ticks. Snapshots of changes have the same interval.
+/// The interval between updates, in ticks. Delta snapshots have the same interval.
 pub const UPDATE_TICKS: u32 = 2;
 /// Updates per second.
 pub const UPDATES_PER_SECOND: u32 = TICKS_PER_SECOND / UPDATE_TICKS;

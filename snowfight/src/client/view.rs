@@ -17,7 +17,7 @@ use crate::message::{Entity, EntityId, EntityKind, Player, PlayerId, Scope};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View<const N: usize> {
     entities: Vec<Entity, N>,
-    /// The tick of the last update of each entity; used only with snapshots of changes.
+    /// The tick of the last update of each entity; used only with delta snapshots ([`Scope::Changes`]).
     updated_at: Vec<u32, N>,
 }
 

@@ -23,7 +23,7 @@ pub enum Scope {
 impl Scope {
     const CHANGES: [u8; 2] = [0xC4, 0xA6];
     const REPLICATED: [u8; 2] = [0xC4, 0xA8];
-    /// The number of ticks within which the snapshots of changes contain every entity once, changed or not. A client
+    /// The number of ticks within which the delta snapshots contain every entity once, changed or not. A client
     /// receives every other snapshot. The number is odd, so the client receives every entity within twice as many
     /// ticks.
     pub(crate) const REFRESH_TICKS: u32 = 61;

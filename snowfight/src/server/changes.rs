@@ -1,4 +1,4 @@
-//! Tracks which entities changed recently, for snapshots of changes.
+//! Tracks which entities changed recently, for delta snapshots.
 
 use heapless::Vec;
 
@@ -7,7 +7,7 @@ use crate::world::{Entities, MAX_ENTITIES, TICKS_PER_SECOND};
 
 /// The number of ticks for which a change is repeated, so that a client that misses some snapshots still receives it.
 const REPORT_TICKS: u32 = TICKS_PER_SECOND / 2;
-/// The interval between snapshots of changes, in ticks.
+/// The interval between delta snapshots, in ticks.
 pub(super) const SNAPSHOT_TICKS: u32 = 2;
 
 /// The last state of an entity, and the tick of its last change.

@@ -121,7 +121,7 @@ pub struct Server<K> {
     /// The world after the last tick.
     entities: Entities,
     changes: Changes,
-    /// The packed snapshots of the last tick. Whole snapshots are the same for all clients; snapshots of changes are
+    /// The packed snapshots of the last tick. Whole snapshots are the same for all clients; delta snapshots are
     /// the same for all clients with the same gaps.
     whole: PackedSnapshot<()>,
     partial: PackedSnapshot<Gaps>,

@@ -106,7 +106,7 @@ impl<K> Session<K> {
         }
     }
 
-    /// Returns true if the scope of this client has a snapshot in this tick. Snapshots of changes go to half of the
+    /// Returns true if the scope of this client has a snapshot in this tick. Delta snapshots go to half of the
     /// clients in even ticks and to the others in odd ticks.
     pub(super) const fn has_snapshot(&self, now: u32) -> bool {
         match (self.state, self.scope) {

@@ -8,7 +8,7 @@ import { createServer } from "node:http";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { startPlaces } from "./places.mjs";
+import { startEndpoints } from "./endpoints.mjs";
 import { MARGIN_MS } from "./table.mjs";
 
 const RUN = fileURLToPath(new URL("run.mjs", import.meta.url));
@@ -29,11 +29,11 @@ export function check(runtime, rows, least = 51) {
 }
 
 /**
- * Starts the places of `places.mjs`, and a control server. The path of a request to it names a place and the change to
- * its network path.
+ * Starts the endpoints of `endpoints.mjs`, and a control server. The path of a request to it names an endpoint and the
+ * change to its network path.
  */
 export async function startControlled(t) {
-  const { places, control } = await startPlaces(t);
+  const { endpoints, control } = await startEndpoints(t);
   const server = createServer(async ({ url }, response) => {
     await control[url.slice(1)]();
     response.writeHead(200, { "access-control-allow-origin": "*" }).end();
@@ -41,7 +41,7 @@ export async function startControlled(t) {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(() => server.close());
-  return { places, control: `http://127.0.0.1:${server.address().port}/` };
+  return { endpoints, control: `http://127.0.0.1:${server.address().port}/` };
 }
 
 /** Makes the attempts of the table with a program, such as `node` or `deno run`. */

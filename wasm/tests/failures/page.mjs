@@ -27,27 +27,27 @@ export async function serveTable(t, headers) {
 }
 
 /** Makes the attempts of the table in a page. `control` is the URL of the server of `startControlled`. */
-export async function tableInPage([places, transport, control, ways]) {
+export async function tableInPage([endpoints, transport, control, ways]) {
   const { table } = await import("/table.mjs");
   const rakwire = await import("/dist/index.js");
   const { isTransient } = await import("/dist/reconnect.js");
-  return table({ ...rakwire, isTransient }, places, { options: { transport }, control: (what) => fetch(control + what), ways });
+  return table({ ...rakwire, isTransient }, endpoints, { options: { transport }, control: (what) => fetch(control + what), ways });
 }
 
 /** Makes the attempts for a page with {@link POLICY}. */
-export async function forbiddenInPage(places) {
+export async function forbiddenInPage(endpoints) {
   const { forbiddenTable } = await import("/table.mjs");
   const rakwire = await import("/dist/index.js");
   const { isTransient } = await import("/dist/reconnect.js");
-  return forbiddenTable({ ...rakwire, isTransient }, places);
+  return forbiddenTable({ ...rakwire, isTransient }, endpoints);
 }
 
 /** Makes the attempts with workers that hang. */
-export async function hungInPage(places) {
+export async function hungInPage(endpoints) {
   const { hungTable } = await import("/table.mjs");
   const { isTransient } = await import("/dist/reconnect.js");
   const { connect } = await import("/dist/index.js");
   const { createWorker } = await import("/dist/worker.js");
   const script = `addEventListener("message", ({ data }) => { while (data === "hang"); }); importScripts("${location.origin}/pkg/worker.js");`;
-  return hungTable({ connect, createWorker, isTransient }, places, () => new Worker(URL.createObjectURL(new Blob([script]))));
+  return hungTable({ connect, createWorker, isTransient }, endpoints, () => new Worker(URL.createObjectURL(new Blob([script]))));
 }

@@ -6,9 +6,9 @@ import * as rakwire from "../../dist/node/index.js";
 import { isTransient } from "../../dist/reconnect.js";
 import { table } from "./table.mjs";
 
-const { places, control, needsWebSocket } = JSON.parse(process.argv[2]);
+const { endpoints, control, needsWebSocket } = JSON.parse(process.argv[2]);
 const options = needsWebSocket ? { webSocket: (await import("ws")).WebSocket } : {};
-const rows = await table({ ...rakwire, isTransient }, places, {
+const rows = await table({ ...rakwire, isTransient }, endpoints, {
   options,
   udp: "Deno" in globalThis ? "without ICMP" : "with ICMP",
   control: async (what) => void (await (await fetch(`${control}${what}`)).text()),

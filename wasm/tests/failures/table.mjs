@@ -1,5 +1,5 @@
 // The failure table: attempts to connect that fail, and connections that are lost, with the expected errors in every
-// runtime. `places` are the places of `places.mjs`, and `rakwire` is the package.
+// runtime. `endpoints` are the endpoints of `endpoints.mjs`, and `rakwire` is the package.
 
 /** The time limit of an attempt. An attempt that exceeds it fails with the code of its deadline. */
 const DEADLINE_MS = 30_000;
@@ -13,7 +13,7 @@ export const MARGIN_MS = 30_000;
 /** A close code that Deno treats as a protocol error, so that its WebSocket closes with 1006. */
 const UNKNOWN_TO_DENO = 1014;
 
-/** Attempts of `connect`: the place, the options and the expected outcome of each. */
+/** Attempts of `connect`: the endpoint, the options and the expected outcome of each. */
 const CONNECT = {
   "relay down": { at: "down", code: "relay-unreachable", isTransient: true },
   "refused origin": { at: "foreign", code: "origin-refused", relayCode: 4403 },
@@ -36,7 +36,7 @@ const CONNECT = {
   ),
 };
 
-/** Attempts of `ping` at the places that do not require a connection. */
+/** Attempts of `ping` at the endpoints that do not require a connection. */
 const PING = Object.fromEntries(
   Object.entries({ ...CONNECT, "silent server": { ...CONNECT["silent server"], code: "no-answer" }, "black hole": { ...CONNECT["black hole"], code: "no-answer" } })
     .filter(([what]) => what !== "wrong protocol")
@@ -96,16 +96,16 @@ async function byDeadline(deadlineMs, promise) {
 
 /**
  * Makes all attempts and returns a row for each: the attempt, the outcome, its duration in milliseconds, the expected
- * outcome, and the deadline. `control` changes the path of a place. `ways` are the paths of the transports over UDP, as
- * returned by `startWay`.
+ * outcome, and the deadline. `control` changes the path of an endpoint. `ways` are the paths of the transports over UDP,
+ * as returned by `startWay`.
  */
-export async function table(rakwire, places, { options = {}, control, udp, ways = {} } = {}) {
+export async function table(rakwire, endpoints, { options = {}, control, udp, ways = {} } = {}) {
   const rows = [];
   for (const [what, attempt] of Object.entries({ ...CONNECT, ...PING, ...DIRECT[udp] })) {
-    rows.push(await row(rakwire, places, what, attempt, options));
+    rows.push(await row(rakwire, endpoints, what, attempt, options));
   }
   for (const [what, change] of Object.entries(LATER)) {
-    rows.push(await loseWay(rakwire, `ws://${places[change.at ?? "way"]}/ws`, what, change, control, options));
+    rows.push(await loseWay(rakwire, `ws://${endpoints[change.at ?? "way"]}/ws`, what, change, control, options));
   }
   for (const [transport, { url, control }] of Object.entries(ways)) {
     for (const [what, change] of Object.entries(later(transport))) {
@@ -116,10 +116,10 @@ export async function table(rakwire, places, { options = {}, control, udp, ways 
 }
 
 /** Makes the attempts of a page with a policy that blocks the relay. */
-export async function forbiddenTable(rakwire, places) {
+export async function forbiddenTable(rakwire, endpoints) {
   const rows = [];
   for (const [what, attempt] of Object.entries(FORBIDDEN)) {
-    rows.push(await row(rakwire, places, what, { at: "relay", code: "relay-unreachable", isTransient: true, ...attempt }, {}));
+    rows.push(await row(rakwire, endpoints, what, { at: "relay", code: "relay-unreachable", isTransient: true, ...attempt }, {}));
   }
   return rows;
 }
@@ -133,7 +133,7 @@ const SILENT_WORKER_MS = 20_000;
  * Makes attempts with a worker that hangs before or after the connection opens. `start` starts a worker that hangs on
  * request.
  */
-export async function hungTable({ connect, createWorker, isTransient }, places, start) {
+export async function hungTable({ connect, createWorker, isTransient }, endpoints, start) {
   const rows = [];
   const add = async (what, expected, deadlineMs, ending) => {
     const startedAt = performance.now();
@@ -147,7 +147,7 @@ export async function hungTable({ connect, createWorker, isTransient }, places, 
       begin();
       return running;
     });
-    return connect(`ws://${places.relay}/ws`, { target: "game", timeoutMs, worker });
+    return connect(`ws://${endpoints.relay}/ws`, { target: "game", timeoutMs, worker });
   };
   const hang = () => running.postMessage("hang");
   await add("worker hangs: connect", { code: "timeout", isTransient: true }, SHORT_MS, () => open(SHORT_MS, hang).catch((error) => error));
@@ -160,18 +160,18 @@ export async function hungTable({ connect, createWorker, isTransient }, places, 
   return rows;
 }
 
-async function row(rakwire, places, what, attempt, options) {
+async function row(rakwire, endpoints, what, attempt, options) {
   const startedAt = performance.now();
   const deadlineMs = attempt.options?.timeoutMs ?? DEADLINE_MS;
-  const seen = await byDeadline(deadlineMs, tryTo(rakwire, places, attempt, options));
+  const seen = await byDeadline(deadlineMs, tryTo(rakwire, endpoints, attempt, options));
   const { code, isTransient: mayPass = false } = attempt;
   const relayCode = attempt.relayCode === UNKNOWN_TO_DENO && "Deno" in globalThis ? undefined : attempt.relayCode;
   const expected = { code, ...(relayCode && { relayCode }), ...(code !== "open" && { isTransient: mayPass || ["timeout", "no-answer"].includes(code) }) };
   return { what, seen, expected, ms: Math.round(performance.now() - startedAt), deadlineMs };
 }
 
-async function tryTo({ connect, ping, discover, isTransient }, places, { at, scheme = "ws", path = "/ws", options, isPing = false, discovers = false }, more) {
-  const url = `${scheme}://${places[at]}${path}`;
+async function tryTo({ connect, ping, discover, isTransient }, endpoints, { at, scheme = "ws", path = "/ws", options, isPing = false, discovers = false }, more) {
+  const url = `${scheme}://${endpoints[at]}${path}`;
   const settings = { target: "game", timeoutMs: DEADLINE_MS, ...more, ...options };
   try {
     if (isPing) {

@@ -1,4 +1,4 @@
-//! TCP connections on an interface that also requests the hardware addresses of absent machines.
+//! TCP connections on an interface that also requests the hardware addresses of unreachable hosts.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn exchange(mut here: Connection<'static>, mut there: Connection<'static>)
 }
 
 #[test]
-fn tcp_connects_despite_absent_machines_and_forged_pings() {
+fn tcp_connects_despite_unreachable_hosts_and_forged_pings() {
     run(async {
         let (mut net, _client, server) = ethernet::<RakNet>();
         let (there, address) = net.machine_without_peer();

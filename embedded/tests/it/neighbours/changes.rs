@@ -50,7 +50,7 @@ fn a_connection_survives_the_loss_of_another_hardware_address() {
 }
 
 #[test]
-fn an_absent_machine_is_reached_after_a_network_change() {
+fn a_host_becomes_reachable_after_a_network_change() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
         // The attempts take longer than the second after a request.

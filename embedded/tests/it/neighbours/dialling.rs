@@ -1,4 +1,4 @@
-//! Attempts to connect to absent machines.
+//! Attempts to connect to unreachable hosts.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -80,7 +80,7 @@ fn a_present_mesh_member_is_reached_despite_four_absent_members() {
         let (mut net, client, server) = ethernet::<RakNet>();
         let connection = echoing(&client, &server).await;
         let member = net.server::<RakNet, 2, 96, 128, 8>();
-        // The requests for the absent machines are sent first.
+        // The requests for the unreachable hosts are sent first.
         let absent = (0..4).map(|number| ([10, 0, 0, ABSENT + number], PORT).into());
         let dialling: Vec<_> =
             absent.map(|address| tokio::task::spawn_local(dial(client.handle, address))).collect();

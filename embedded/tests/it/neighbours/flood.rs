@@ -14,11 +14,11 @@ use crate::support::{Medium, Net, PORT, Wire, run};
 
 /// The number of pings that arrive between two polls of the other machines.
 const BURST: usize = 32;
-/// One in this many pings has the address of an absent machine. Its position changes with each burst, so that a
+/// One in this many pings has the address of an unreachable host. Its position changes with each burst, so that a
 /// socket that accepts only the first pings of a burst also receives it.
 const ONE_OF: usize = BURST - 1;
 
-/// Sends as many pings to machine 2 as it can receive, with the addresses of machine 1 and of absent machines.
+/// Sends as many pings to machine 2 as it can receive, with the addresses of machine 1 and of unreachable hosts.
 async fn flood(net: Net) {
     let absent = (ABSENT..=u8::MAX - 1).flat_map(|absent| iter::repeat_n(1, ONE_OF - 1).chain([absent]));
     for (number, from) in (1_usize..).zip(absent.cycle()) {
@@ -29,13 +29,13 @@ async fn flood(net: Net) {
     }
 }
 
-/// Returns the absent machine that is the target of a request for a hardware address (RFC 826).
+/// Returns the unreachable host that is the target of a request for a hardware address (RFC 826).
 fn requested_absent_host(frame: &[u8]) -> Option<u8> {
     let is_arp = frame.get(12..14) == Some(&[8, 6]);
     frame.get(41).copied().filter(|number| is_arp && *number >= ABSENT)
 }
 
-/// Answers to absent machines block a socket, which requests the hardware address of the first receiver until it is
+/// Answers to unreachable hosts block a socket, which requests the hardware address of the first receiver until it is
 /// replaced. Between two polls, more datagrams arrive than the peer reads in one poll.
 #[test]
 fn a_blocked_socket_is_replaced_during_a_flood() {

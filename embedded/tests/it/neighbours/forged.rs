@@ -1,4 +1,4 @@
-//! Requests with the forged addresses of absent machines.
+//! Requests with the forged addresses of unreachable hosts.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{ABSENT, echoing, ethernet, go_on_beside};
 use crate::raknet::silence::{forged_ping, forged_ping_v6, forged_salt, forged_salt_v6};
 use crate::support::{Net, PORT, Tested, join, run};
 
-/// Sends a request to machine 2 every `pause`, from one absent machine after another.
+/// Sends a request to machine 2 every `pause`, from one unreachable host after another.
 async fn forge(net: std::rc::Rc<Net>, pause: Duration, request: fn(u8, u8) -> Vec<u8>) {
     loop {
         for from in ABSENT..=u8::MAX - 1 {

@@ -151,7 +151,7 @@ async fn bot_plays_over_the_network() {
     .await;
 }
 
-/// Whole snapshots and snapshots of changes show the same world.
+/// Whole snapshots and delta snapshots show the same world.
 #[tokio::test]
 async fn delta_snapshots_show_the_whole_world() {
     let server = Server::start(4).await;

@@ -409,7 +409,7 @@ struct CutMessage {
     left: u8,
 }
 
-/// The latest cut messages, newest first.
+/// The latest messages that were received unsplit and then sent again in parts, newest first.
 #[derive(Clone, Copy, Debug, Default)]
 struct CutMessages([CutMessage; MESSAGES]);
 

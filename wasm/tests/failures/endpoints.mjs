@@ -1,4 +1,4 @@
-// The places to which the failure tests connect: relays, game servers and fakes, each with one defect.
+// The endpoints to which the failure tests connect: relays, game servers and fakes, each with one defect.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createSocket } from "node:dgram";
@@ -126,8 +126,8 @@ async function crowdedRelay(t, server) {
   return relay.address;
 }
 
-/** Returns the HOST:PORT of all places by name, and a function that degrades the path of the place `way`. */
-export async function startPlaces(t) {
+/** Returns the HOST:PORT of all endpoints by name, and a function that degrades the path of the endpoint `way`. */
+export async function startEndpoints(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-failures-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, "bans"), "127.0.0.1\n");
@@ -138,7 +138,7 @@ export async function startPlaces(t) {
   const started = async (...more) => (await startRelay(t, { game: server }, ...more)).address;
   const way = await startTcpWay(t, relay);
   const through = await openProxy(t, relay);
-  const places = {
+  const endpoints = {
     relay: relay.address,
     down: await tcpPort(t, { isThere: false }),
     foreign: await started("--allow-origin", "https://play.example.org"),
@@ -154,7 +154,7 @@ export async function startPlaces(t) {
   };
   const byCode = (name) => CODES.map((code) => [`${name}-${code}`, () => through[name](code)]);
   const { ignore, ignored, answer } = through;
-  return { places, control: { cut: () => way.cut(), silence: () => way.silence(), ignore, ignored, answer, ...Object.fromEntries(["close", "refuse"].flatMap(byCode)) } };
+  return { endpoints, control: { cut: () => way.cut(), silence: () => way.silence(), ignore, ignored, answer, ...Object.fromEntries(["close", "refuse"].flatMap(byCode)) } };
 }
 
 /** Starts a path to a relay for each of these transports. */
