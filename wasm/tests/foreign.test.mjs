@@ -27,7 +27,7 @@ const MACHINE = ["unshare", ...(process.getuid() === 0 ? [] : ["--map-root-user"
 function noMachines() {
   const [program, ...args] = MACHINE;
   const { status, error, stderr } = spawnSync(program, [...args, "ip", "link", "add", "near", "type", "veth", "peer", "name", "far"], { encoding: "utf8" });
-  return status === 0 ? false : `this machine makes no network namespaces with wires: ${error?.message ?? stderr.trim()}`;
+  return status === 0 ? false : `this machine cannot create network namespaces with veth interfaces: ${error?.message ?? stderr.trim()}`;
 }
 
 for (const [browser, titleOf] of Object.entries(BROWSERS)) {

@@ -267,7 +267,7 @@ test("silent data channels are replaced, and used again later", async (t) => {
   assert.deepEqual(events, ["open", "interrupted", "resumed"]);
 });
 
-test("a better carrier that does not get the flow leaves the current one in place", async (t) => {
+test("a better carrier that cannot take over the flow is closed, and the current carrier stays in use", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t);
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].open();
@@ -317,7 +317,7 @@ test("a better carrier that gets another flow is tried again later", async (t) =
   assert.equal(transport.name, "webtransport");
 });
 
-test("datagrams too long for a better carrier are dropped, and RakNet's first request is cut", async (t) => {
+test("datagrams too long for a better carrier are dropped, and RakNet's first request is truncated", async (t) => {
   const { transport, carriers } = startTransport(t);
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].open();

@@ -45,7 +45,7 @@ fn tcp_connects_despite_unreachable_hosts_and_forged_pings() {
 }
 
 #[test]
-fn peers_connect_while_tcp_dials_an_absent_server() {
+fn peers_connect_while_tcp_dials_an_unreachable_host() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
         let client = net.client::<RakNet, 2, 96, 128, 8>();
@@ -54,7 +54,7 @@ fn peers_connect_while_tcp_dials_an_absent_server() {
             let absent = ([10, 0, 0, ABSENT], PORT).into();
             while Connection::connect(stack, memory(), absent).await.is_err() {}
         });
-        // The request for the absent server is sent first.
+        // The request for the unreachable host is sent first.
         tokio::time::sleep(Duration::from_millis(300)).await;
         for _ in 0..3 {
             let server = net.server::<RakNet, 2, 96, 128, 8>();
@@ -69,7 +69,7 @@ fn peers_connect_while_tcp_dials_an_absent_server() {
 }
 
 #[test]
-fn a_connection_survives_tcp_dialling_an_absent_server() {
+fn a_connection_survives_tcp_dialling_an_unreachable_host() {
     run(async {
         let (net, client, server) = ethernet::<RakNet>();
         let connection = echoing(&client, &server).await;
