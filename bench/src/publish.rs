@@ -107,7 +107,7 @@ fn figures(report: &Report, plots: &[String]) -> String {
     let (met, all) = report.goals();
     let mut text = format!("{} {met} of {all} goals are met.\n\n", report.environment.sentences());
     text += &report.table();
-    text += "\nAll pairings, client to server:\n\n";
+    text += "\n## Pairings\n\nAll pairings, client to server:\n\n";
     text += &pairings(report);
     text += "\nPlots of the rows. Blue: rakwire is the client, the server or both. Grey: without rakwire. Hollow: a goal.\n";
     for plot in plots {

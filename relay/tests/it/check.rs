@@ -128,7 +128,10 @@ const CASES: &[(&str, &str)] = &[
         "FILE:5: admission.forwarded_header: headers are read only from trusted proxies, and none are configured: \
          list them in admission.trusted_proxies, or remove this setting",
     ),
-    ("BASE[admission]\nbans = \"no/such\"\n", "FILE:5: admission.bans: no/such: cannot be read (MISSING)"),
+    (
+        "BASE[admission]\nbans = \"no/such\"\n",
+        "FILE:5: admission.bans: no/such: cannot be read (MISSING): check the path and the permissions",
+    ),
     (
         "BASE[admission]\nallow_origins = [\"example.org\"]\n",
         "FILE:5: admission.allow_origins: write it as SCHEME://HOST[:PORT] without a path, as in \
