@@ -237,7 +237,7 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "BASEkind = \"rak-net\"\n",
-        "FILE:4: targets.game.kind: 'rak-net' is none of raw, raknet, game-protocol: did you mean raknet?",
+        "FILE:4: targets.game.kind: 'rak-net' is not one of raw, raknet, game-protocol: did you mean raknet?",
     ),
     ("listen = 5\n", "FILE:1: listen: 5 is not a string: write ADDR in quotation marks"),
     (
