@@ -271,7 +271,7 @@ class ConnectionStats:
     bytes_processed: int
     """Message bytes that were delivered."""
     bytes_ignored: int
-    """Message bytes that were dropped as duplicates, or as older than a sequenced message that was already delivered."""
+    """Message bytes that were dropped as duplicates, or as older than a delivered sequenced message."""
     actual_bytes_sent: int
     """Bytes of datagrams, without IP and UDP headers."""
     actual_bytes_received: int
