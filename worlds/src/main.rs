@@ -1,7 +1,5 @@
 //! Runs simulated worlds, and prints the command that reproduces a failure.
 
-#![allow(clippy::print_stdout, reason = "a program for terminals")]
-
 use std::alloc::System;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -76,6 +74,7 @@ const MAX_FOR_PLANT: u64 = 200;
 /// The interval of the progress lines.
 const PROGRESS: Duration = Duration::from_secs(30);
 
+#[allow(clippy::print_stdout, reason = "the results of a program for terminals")]
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
     let omitted = Omitted {
@@ -96,6 +95,7 @@ fn main() -> Result<ExitCode> {
 }
 
 /// Runs the worlds; stops after the first failure.
+#[allow(clippy::print_stdout, reason = "the results of a program for terminals")]
 fn run_worlds(options: &Options, omitted: &Omitted) -> ExitCode {
     let started = Instant::now();
     let end = options.seed.saturating_add(options.worlds);
@@ -143,6 +143,7 @@ fn describe(progress: &Progress, end: u64, elapsed: Duration) -> String {
 }
 
 /// Runs a soak and prints a line for each quarter.
+#[allow(clippy::print_stdout, reason = "the results of a program for terminals")]
 fn run_soak(seed: u64, time: Duration, plant: Option<Plant>) -> ExitCode {
     let started = Instant::now();
     let before = heap();
@@ -203,6 +204,7 @@ fn command(seed: u64, omitted: &Omitted, plant: Option<Plant>) -> String {
 }
 
 /// Prints the number of worlds needed to find each planted fault.
+#[allow(clippy::print_stdout, reason = "the results of a program for terminals")]
 fn find_plants(first: u64) -> Result<ExitCode> {
     println!("{:<18} {:>7}  found as", "planted fault", "worlds");
     for plant in Plant::all() {
