@@ -1,7 +1,5 @@
 //! The page of the game: it draws the replicated entities, and sends the input of keys and mouse.
 
-#![allow(unreachable_pub, reason = "JavaScript calls what is public")]
-
 use std::sync::Mutex;
 
 use bevy::prelude::*;
@@ -42,6 +40,7 @@ fn push(input: Input) {
 
 /// Walks in a direction: the sum of 1 (north), 2 (west), 4 (south) and 8 (east). 0 stops.
 #[wasm_bindgen]
+#[allow(unreachable_pub, reason = "JavaScript calls it")]
 pub fn walk(direction: u8) {
     push(Input::Walk(Direction(direction)));
 }
@@ -49,6 +48,7 @@ pub fn walk(direction: u8) {
 /// Throws the carried object at a position, in tiles from the centre of the picture. A player that carries nothing
 /// breaks the object nearest to the position.
 #[wasm_bindgen]
+#[allow(unreachable_pub, reason = "JavaScript calls it")]
 pub fn point(east: f32, north: f32) {
     push(Input::Point(east, north));
 }
@@ -56,6 +56,7 @@ pub fn point(east: f32, north: f32) {
 /// Plays on the server with the name `target` in the relay's configuration. With `key`, the public key of the server,
 /// the connection is secure.
 #[wasm_bindgen]
+#[allow(unreachable_pub, reason = "JavaScript calls it")]
 pub fn play(relay: String, target: String, key: Option<String>) -> Result<(), JsError> {
     let mut settings = ClientSettings::new()?;
     settings.trust = key.map(|key| key.parse()).transpose()?.map(ServerTrust::Key);
