@@ -45,7 +45,7 @@ const FLOODS: [(usize, Forgery); 5] = [
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The number of runs of each measurement; their median is printed
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Send a hundredth of the messages, as a smoke test
     #[arg(long)]
@@ -143,7 +143,7 @@ fn floods(options: &Options) -> String {
             |share: f64| ticks.get((ticks.len() as f64 * share) as usize).map_or(f64::NAN, |tick| tick * 1e3);
         let core = 100.0 * ticks.iter().sum::<f64>() / ticks.len() as f64 * TICK_RATE as f64;
         let late = ticks.iter().filter(|tick| **tick * TICK_RATE as f64 > 1.0).count();
-        let rate = number(rate as f64);
+        let rate = if rate == 0 { "0".to_owned() } else { number(rate as f64) };
         let flood = match forgery {
             Forgery::Current(size) => format!("{rate} of {size} bytes"),
             Forgery::AfterNext(size) => format!("{rate} of {size} bytes, two epochs ahead"),

@@ -168,7 +168,7 @@ mod tests {
             format!("{:#}", run_only(&shell, &stages[1]).unwrap_err()),
             "the stage \"bad\" failed: broken"
         );
-        let error = run_several(&shell, Tier::Ci, &stages, &[]).unwrap_err();
+        let error = run(&shell, &stages).unwrap().result().unwrap_err();
         assert_eq!(error.to_string(), "1 of 2 parts failed or did not run: bad");
     }
 
