@@ -14,8 +14,10 @@ pub struct GameProtocol;
 /// The time after which an unacknowledged reliable chunk is retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResendInterval {
-    /// After a fixed time; the original implementation uses 100 ms.
-    Fixed(Duration),
+    /// After this time or, on longer paths, after the measured retransmission timeout, which is at most one second.
+    ///
+    /// Timeouts without an acknowledgement do not lengthen the interval.
+    AtLeast(Duration),
     /// After the measured retransmission timeout within these bounds, with exponential backoff while no
     /// acknowledgement arrives.
     Measured {
@@ -32,9 +34,9 @@ impl ResendInterval {
 }
 
 impl Default for ResendInterval {
-    /// Returns the fixed interval of 100 ms (docs/game-protocol.md#resends).
+    /// Returns an interval of at least 100 ms (docs/game-protocol.md#resends).
     fn default() -> Self {
-        Self::Fixed(Duration::from_millis(100))
+        Self::AtLeast(Duration::from_millis(100))
     }
 }
 
@@ -102,7 +104,8 @@ pub struct Config {
     pub connection_blocks: Option<u32>,
     /// The time after which an unacknowledged reliable chunk is retransmitted.
     ///
-    /// Default: after 100 ms, as in the original implementation (docs/game-protocol.md#resends).
+    /// Default: after 100 ms, as in the original implementation, or after the measured retransmission timeout if it is
+    /// longer (docs/game-protocol.md#resends).
     pub resend_interval: ResendInterval,
     /// The transport that carries the datagrams. Default: UDP.
     ///
@@ -125,11 +128,11 @@ pub struct Config {
     pub timeout: Duration,
     /// The maximum time that `disconnect` waits for acknowledgements of reliable messages.
     ///
-    /// Default: 1 s, ten transmissions at the default resend interval. The original implementation does not wait.
+    /// Default: 1 s, ten transmissions at a resend interval of 100 ms. The original implementation does not wait.
     pub close_timeout: Duration,
     /// The time for which a closed connection still answers packets with END, in case the first END was lost.
     ///
-    /// Default: 2 s, in which the remote peer retransmits a chunk twenty times at the default interval of 100 ms. The
+    /// Default: 2 s, in which the remote peer retransmits a chunk twenty times at an interval of 100 ms. The
     /// original implementation sends END once.
     pub linger: Duration,
     /// The maximum time that an unreliable message may wait in the send queue, or wait for missing chunks at the

@@ -12,10 +12,18 @@ use crate::time::{Instant, micros};
 /// times out.
 const MAX_BACKOFF: u8 = 4;
 
+/// The maximum number of doublings of the interval after spurious retransmissions, which lengthens one millisecond to a
+/// second.
+const MAX_SPURIOUS_BACKOFF: u8 = 10;
+
 /// The maximum retransmission timeout over a stream in microseconds. A longer resend interval takes precedence.
 ///
 /// Retransmissions are the protocol's only keep-alive, so several must fit into `Config::timeout`.
 const MAX_STREAM_TIMEOUT: u32 = 2_000_000;
+
+/// The maximum retransmission timeout over datagrams in microseconds, like that of [`ResendInterval::MEASURED`]. A
+/// longer resend interval takes precedence.
+const MAX_TIMEOUT: u32 = 1_000_000;
 
 /// The smoothed round-trip time and its variation in microseconds (RFC 6298, section 2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,10 +31,33 @@ pub(super) struct RttEstimator {
     srtt: u32,
     rttvar: u32,
     backoff: u8,
+    /// The number of doublings of the interval after spurious retransmissions.
+    spurious_backoff: u8,
+    /// The time of the last doubling after a spurious retransmission.
+    doubled_at: Instant,
 }
 
 impl RttEstimator {
-    pub(super) fn sample(&mut self, micros: u32) {
+    /// Adds the RTT sample of a chunk that was sent once, at `sent_at`.
+    pub(super) fn on_sample(&mut self, now: Instant, sent_at: Instant) {
+        self.sample(now.micros_since(sent_at));
+        if sent_at >= self.doubled_at {
+            self.spurious_backoff = 0;
+        }
+    }
+
+    /// Doubles the resend interval after a spurious retransmission, at most once per interval.
+    ///
+    /// If every chunk is retransmitted before its acknowledgement arrives, no acknowledgement yields an RTT sample (RFC
+    /// 6298, section 3). The interval then stays longer until a chunk that was sent after the doubling yields a sample.
+    pub(super) fn on_spurious_resend(&mut self, now: Instant, resend: ResendInterval) {
+        if now >= self.doubled_at.plus_micros(self.interval_after(resend, 0)) {
+            self.spurious_backoff = (self.spurious_backoff + 1).min(MAX_SPURIOUS_BACKOFF);
+            self.doubled_at = now;
+        }
+    }
+
+    fn sample(&mut self, micros: u32) {
         let sample = micros.clamp(1, u32::MAX / 16);
         if self.srtt == 0 {
             self.srtt = sample;
@@ -56,13 +87,17 @@ impl RttEstimator {
         self.interval_after(resend, self.backoff)
     }
 
-    /// Returns the resend interval in microseconds after `backoff` doublings.
+    /// Returns the resend interval in microseconds after `backoff` timeouts without an acknowledgement.
     fn interval_after(&self, resend: ResendInterval, backoff: u8) -> u32 {
         match resend {
-            ResendInterval::Fixed(interval) => micros(interval).max(1),
+            ResendInterval::AtLeast(interval) => {
+                let interval = micros(interval).max(1);
+                let timeout = interval.max(self.variable()).saturating_mul(1 << self.spurious_backoff);
+                timeout.min(MAX_TIMEOUT.max(interval))
+            }
             ResendInterval::Measured { min, max } => {
                 let plain = if self.srtt == 0 { micros(max) } else { self.variable() };
-                let waited = plain.saturating_mul(1 << backoff);
+                let waited = plain.saturating_mul(1 << (backoff + self.spurious_backoff));
                 // Contradictory bounds must not panic: the minimum takes precedence.
                 waited.min(micros(max)).max(micros(min)).max(1)
             }
@@ -96,9 +131,9 @@ const MIN_RESENDS: u16 = 16;
 
 /// The limit of chunks retransmitted in an interval.
 ///
-/// The resend interval is fixed by default. Without a limit, a full window would be retransmitted ten times per second
-/// to a peer that has vanished or has no free memory. Without acknowledgements, the limit halves in each interval; each
-/// acknowledgement raises it again, as in slow start (RFC 5681, section 3.1).
+/// The default resend interval has no back-off. Without a limit, a full window would be retransmitted ten times per
+/// second to a peer that has vanished or has no free memory. Without acknowledgements, the limit halves in each
+/// interval; each acknowledgement raises it again, as in slow start (RFC 5681, section 3.1).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResendLimit {
     limit: u16,
@@ -197,10 +232,56 @@ mod tests {
     }
 
     #[test]
-    fn rtt_samples_and_backoff_do_not_change_a_fixed_interval() {
+    fn short_round_trips_and_timeouts_do_not_change_the_default_interval() {
         let mut rtt = RttEstimator::default();
         rtt.sample(3_000);
         rtt.back_off();
+        assert_eq!(rtt.interval(ResendInterval::default()), 100_000);
+    }
+
+    #[test]
+    fn the_default_interval_is_the_retransmission_timeout_of_a_long_path_and_at_most_one_second() {
+        let interval_at = |rtt_micros| {
+            let mut rtt = RttEstimator::default();
+            (0..200).for_each(|_| rtt.sample(rtt_micros));
+            rtt.interval(ResendInterval::default())
+        };
+        assert!((250_000..260_000).contains(&interval_at(250_000)), "{}", interval_at(250_000));
+        assert_eq!(interval_at(5_000_000), 1_000_000);
+    }
+
+    #[test]
+    fn spurious_resends_double_the_interval_until_a_later_chunk_yields_a_sample() {
+        for (resend, start) in [(ResendInterval::default(), 100), (ResendInterval::MEASURED, 30)] {
+            let at = |millis: u32| Instant::ZERO.plus_micros(10_000_000 + millis * 1_000);
+            let mut rtt = RttEstimator::default();
+            (0..200).for_each(|_| rtt.on_sample(at(30), at(0)));
+            let mut intervals = Vec::new();
+            for _ in 0..6 {
+                let now = rtt.doubled_at.max(at(100)).plus_micros(rtt.interval(resend));
+                rtt.on_spurious_resend(now, resend);
+                rtt.on_spurious_resend(now.plus_micros(1_000), resend);
+                intervals.push(rtt.interval(resend) / 1_000);
+            }
+            assert_eq!(
+                intervals,
+                [2, 4, 8, 16, 32, 64].map(|factor| (factor * start).min(1_000)),
+                "{resend:?}"
+            );
+            rtt.on_sample(rtt.doubled_at.plus_micros(30_000), rtt.doubled_at);
+            assert!(rtt.interval(resend) < 2 * start * 1_000, "{resend:?}");
+        }
+    }
+
+    #[test]
+    fn a_sample_of_a_chunk_sent_before_a_doubling_does_not_undo_it() {
+        let at = |millis: u32| Instant::ZERO.plus_micros(10_000_000 + millis * 1_000);
+        let mut rtt = RttEstimator::default();
+        rtt.on_sample(at(30), at(0));
+        rtt.on_spurious_resend(at(200), ResendInterval::default());
+        rtt.on_sample(at(230), at(199));
+        assert_eq!(rtt.interval(ResendInterval::default()), 200_000);
+        rtt.on_sample(at(240), at(210));
         assert_eq!(rtt.interval(ResendInterval::default()), 100_000);
     }
 
@@ -215,7 +296,7 @@ mod tests {
         });
         assert_eq!(timeouts, [1, 2, 2, 2, 2, 2]);
         rtt.reset_backoff();
-        let long = ResendInterval::Fixed(Duration::from_secs(3));
+        let long = ResendInterval::AtLeast(Duration::from_secs(3));
         assert_eq!(rtt.stream_timeout(long), 3_000_000);
         rtt.back_off();
         assert_eq!(rtt.stream_timeout(long), 3_000_000);

@@ -337,22 +337,25 @@ impl Sender {
     /// before.
     ///
     /// The count never exceeds the number of retransmissions, even if the remote peer sends more acknowledgements.
-    fn note_repeated_ack(&mut self) {
-        self.counts.late = self.counts.resent.min(self.counts.late + 1);
+    fn note_repeated_ack(&mut self, cx: &Context<'_, '_>) {
+        if self.counts.late < self.counts.resent {
+            self.counts.late += 1;
+            self.rtt.on_spurious_resend(cx.now, cx.config.resend_interval);
+        }
     }
 
     /// Handles the acknowledgement of a chunk; returns false if the chunk is not in flight.
     pub(super) fn on_ack(&mut self, cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> bool {
         let key = key::in_flight(cx.slot, sequence, index);
         let Some(block) = find(cx, key) else {
-            self.note_repeated_ack();
+            self.note_repeated_ack(cx);
             return false;
         };
         let header = *cx.pool.header(block);
         let OutgoingChunk { last, transmissions, .. } = *header.outgoing();
         // The acknowledgement of a retransmitted chunk may refer to any transmission (RFC 6298, section 3).
         if transmissions == 1 {
-            self.rtt.sample(cx.now.micros_since(header.sent_at()));
+            self.rtt.on_sample(cx.now, header.sent_at());
         }
         self.note_order(header.sent_at(), transmissions);
         self.rtt.reset_backoff();
