@@ -31,9 +31,9 @@ pub(crate) struct Options {
     /// Write the table into docs/game.md
     #[arg(long, conflicts_with = "quick")]
     publish: bool,
-    /// The path of the report
-    #[arg(long, value_name = "FILE", default_value = "target/bench/game.json")]
-    report: PathBuf,
+    /// The path of the report, by default target/bench/game.json, and game-quick.json beside it for a quick measurement
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 /// The snapshots that the players request.
@@ -102,7 +102,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     environment::end(&mut report.environment)?;
-    report::write(&report, &options.report)?;
+    report::write(&report, &report::path(options.report.as_deref(), "game", options.quick))?;
     let text = report.markdown();
     print!("{text}");
     if options.publish { publish::write_figures(Path::new("docs/game.md"), BEGIN, &text) } else { Ok(()) }

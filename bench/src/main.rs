@@ -17,6 +17,7 @@ mod goals;
 mod idle;
 mod instructions;
 mod many_connections;
+mod npm;
 mod pairing;
 mod path;
 mod peer;
@@ -79,6 +80,7 @@ enum Command {
     GameLoad(game_load::Arguments),
     Game(game::Options),
     Relay(relay::Options),
+    Npm(npm::Options),
     Secure(secure::Options),
     Transports(transports::Options),
     Fields(fields::Options),
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
         Command::GameLoad(arguments) => game_load::run(&arguments),
         Command::Game(options) => game::run(&options),
         Command::Relay(options) => relay::run(&options),
+        Command::Npm(options) => npm::run(&options),
         Command::Secure(options) => secure::run(&options),
         Command::Transports(options) => transports::run(&options),
         Command::Fields(options) => fields::run(&options),

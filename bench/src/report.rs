@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -282,6 +282,12 @@ const HEAD: [&str; 10] = [
     "ratio",
     "goals",
 ];
+
+/// Returns the path of the report of the measurement `name`: `given`, or a default that differs for quick measurements.
+pub(crate) fn path(given: Option<&Path>, name: &str, quick: bool) -> PathBuf {
+    let suffix = if quick { "-quick" } else { "" };
+    given.map_or_else(|| format!("target/bench/{name}{suffix}.json").into(), Path::to_path_buf)
+}
 
 /// Writes a report, and creates its folder.
 pub(crate) fn write(report: &impl Serialize, path: &Path) -> Result<()> {

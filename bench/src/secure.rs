@@ -47,12 +47,18 @@ pub(crate) struct Options {
     /// The number of runs of each measurement; their median is printed
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Send a hundredth of the messages, as a smoke test
+    /// Send a hundredth of the messages once, as a smoke test
     #[arg(long)]
     quick: bool,
     /// Write the tables into docs/secure-costs.md
     #[arg(long, conflicts_with = "quick")]
     publish: bool,
+}
+
+impl Options {
+    const fn runs(&self) -> u32 {
+        if self.quick { 1 } else { self.runs }
+    }
 }
 
 /// The unit that is counted per second.
@@ -71,7 +77,7 @@ const WORKLOADS: [(&str, Workload); 4] = [
 ];
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let mut environment = environment::begin(options.runs)?;
+    let mut environment = environment::begin(options.runs())?;
     "cargo xtask bench secure".clone_into(&mut environment.command);
     environment.peers.clear();
     let rates =
@@ -95,7 +101,7 @@ fn rates(options: &Options) -> Result<String> {
     for (name, workload) in WORKLOADS {
         let workload = if options.quick { workload.shortened() } else { workload };
         let (mut rates, mut ratios) = (CIPHERS.map(|_| Vec::new()), CIPHERS.map(|_| Vec::new()));
-        for _ in 0..options.runs {
+        for _ in 0..options.runs() {
             let mut plain = f64::NAN;
             for ((cipher, rates), ratios) in CIPHERS.into_iter().zip(&mut rates).zip(&mut ratios) {
                 let rate = runtime.block_on(workload.rate(cipher))?;
@@ -128,7 +134,7 @@ fn floods(options: &Options) -> String {
     ];
     let mut lines = vec![head.map(str::to_owned)];
     let mut peers = ConnectedPeers::protected(players, 64, Path::Clean, Protection::Secure);
-    let seconds = if options.quick { 1 } else { 2 * options.runs as usize };
+    let seconds = if options.quick { 1 } else { 2 * options.runs() as usize };
     let mut ticks = FLOODS.map(|_| Vec::new());
     // The floods alternate, so that a change in the machine's load affects all of them.
     for _ in 0..seconds {

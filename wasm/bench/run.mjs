@@ -1,6 +1,6 @@
 // Measures the package in Chromium: the cost of a message, the effect of a busy page on the round-trip time with and
 // without a worker, and the download size compared with other libraries. Prints tables with the goals, and writes
-// ../target/bench/npm.json. `--quick` measures briefly, as a smoke test; `--publish` writes the tables into ../docs/busy-page.md.
+// ../target/bench/npm.json. `--quick` measures briefly, as a smoke test, and writes npm-quick.json.
 
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -13,12 +13,10 @@ import { serve } from "../tests/bundlers/serve.mjs";
 import { launch } from "../tests/browser.mjs";
 import { startEcho, startRelay } from "../tests/support.mjs";
 import { goals, table } from "./goals.mjs";
-import { environment, publish } from "./publish.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
-const RESULT = fileURLToPath(new URL("../../target/bench/npm.json", import.meta.url));
 const isQuick = process.argv.includes("--quick");
-const publishes = process.argv.includes("--publish");
+const RESULT = fileURLToPath(new URL(`../../target/bench/npm${isQuick ? "-quick" : ""}.json`, import.meta.url));
 const SAMPLE_MS = isQuick ? 1_500 : 10_000;
 const ROUNDS = isQuick ? 200 : 2_000;
 
@@ -162,10 +160,6 @@ async function roundTrips(page, relay, protocol, inWorker) {
 }
 
 async function main() {
-  if (isQuick && publishes) {
-    throw new Error("--publish needs a full run, without --quick");
-  }
-  const before = environment();
   const folder = prepare();
   // Without these headers, a page has a clock resolution of 100 µs.
   const pages = await serve(folder, { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" });
@@ -193,11 +187,7 @@ async function main() {
   result.goals = goals(result);
   mkdirSync(join(RESULT, ".."), { recursive: true });
   writeFileSync(RESULT, `${JSON.stringify(result, null, 2)}\n`);
-  const text = tables(result);
-  console.log(text);
-  if (publishes) {
-    publish(before, text);
-  }
+  console.log(tables(result));
 }
 
 /** Returns the results as tables. */

@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { goals, table } from "../bench/goals.mjs";
-import { environment, replaced } from "../bench/publish.mjs";
 
 /** Figures of RakNet only. */
 const measured = (us, page, worker) => ({
@@ -33,12 +32,4 @@ test("the table shows missed goals", () => {
     "| raknet: a message, median | 2.50 µs | at most 2.00 | missed |",
     "| raknet: round trip of the connection, p99, worker of page | 0.25 share | at most 0.33 | met |",
   ]);
-});
-
-test("published figures replace only those between the markers, and name the commit", () => {
-  const [begin, end] = ["<!-- figures: written by `cargo xtask bench npm --publish` -->", "<!-- end of the figures -->"];
-  const page = (figures) => `before\n\n${begin}\n\n${figures}\n\n${end}\n\nafter\n`;
-  assert.equal(replaced(page("old"), "new"), page("new"));
-  assert.throws(() => replaced("a page without markers", "new"), /busy-page\.md has no markers/);
-  assert.match(environment()(), /^Measured by `cargo xtask bench npm` at commit [0-9a-f]{12}(-dirty)? with rustc /);
 });

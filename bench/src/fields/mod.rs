@@ -34,9 +34,9 @@ pub(crate) struct Options {
     /// Write the table into docs/alternatives.md
     #[arg(long, conflicts_with = "only")]
     publish: bool,
-    /// The path of the report
-    #[arg(long, value_name = "FILE", default_value = "target/bench/fields.json")]
-    report: PathBuf,
+    /// The path of the report, by default target/bench/fields.json, and fields-quick.json beside it for a quick measurement
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// The folder with the programs of the other libraries
     #[arg(long, value_name = "FOLDER", default_value = "target/fields")]
     peers: PathBuf,
@@ -55,7 +55,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     environment::end(&mut report.environment)?;
-    report::write(&report, &options.report)?;
+    report::write(&report, &report::path(options.report.as_deref(), "fields", options.quick))?;
     let text = report.markdown();
     print!("{text}");
     if options.publish {

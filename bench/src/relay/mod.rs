@@ -39,9 +39,9 @@ pub(crate) struct Options {
     /// Write the table into docs/relay.md
     #[arg(long, conflicts_with = "quick")]
     publish: bool,
-    /// The path of the report
-    #[arg(long, value_name = "FILE", default_value = "target/bench/relay.json")]
-    report: PathBuf,
+    /// The path of the report, by default target/bench/relay.json, and relay-quick.json beside it for a quick measurement
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     report.rows = on_core(cores.sender, || rows::all(&measure, rounds))??;
     report.ratio_to_websocket_echo = report.rows.first().and_then(|row| row.ratio_to_websocket_echo);
     environment::end(&mut report.environment)?;
-    report::write(&report, &options.report)?;
+    report::write(&report, &report::path(options.report.as_deref(), "relay", options.quick))?;
     let (met, all) = report.goals();
     let text =
         format!("{} {met} of {all} goals are met.\n\n{}", report.environment.sentences(), report.table());

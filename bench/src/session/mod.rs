@@ -54,7 +54,8 @@ pub(crate) struct Options {
     /// Write the document and its plots from the report, if it is complete
     #[arg(long, conflicts_with = "quick")]
     publish: bool,
-    /// The path of the report, by default target/bench/report.json, and quick.json beside it for a quick measurement
+    /// The path of the report, by default target/bench/report.json, and report-quick.json beside it for a quick
+    /// measurement
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// The folder with the programs of the other RakNet implementations
@@ -72,8 +73,7 @@ impl Options {
     }
 
     fn report(&self) -> PathBuf {
-        let default = if self.quick { "target/bench/quick.json" } else { REPORT };
-        self.report.clone().unwrap_or_else(|| default.into())
+        report::path(self.report.as_deref(), "report", self.quick)
     }
 
     /// Returns the path of the durations and time limits of earlier sessions.

@@ -67,9 +67,9 @@ pub(crate) struct Options {
     /// Write the tables into docs/transports.md
     #[arg(long, conflicts_with_all = ["quick", "loss", "transport", "connect"])]
     publish: bool,
-    /// The path of the report
-    #[arg(long, value_name = "FILE", default_value = "target/bench/transports.json")]
-    report: PathBuf,
+    /// The path of the report, by default target/bench/transports.json, and transports-quick.json beside it for a quick measurement
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -83,7 +83,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         measure_connecting(options, &mut report)?;
     }
     environment::end(&mut report.environment)?;
-    report::write(&report, &options.report)?;
+    report::write(&report, &report::path(options.report.as_deref(), "transports", options.quick))?;
     if options.publish {
         let document = FilePath::new("docs/transports.md");
         publish::write_figures(document, BEGIN, &report.losses())?;

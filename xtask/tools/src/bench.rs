@@ -1,6 +1,6 @@
 //! Measurements with the program of the crate `rakwire-bench`, built with optimisation.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 
 use crate::mcu;
@@ -48,8 +48,17 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
         Some((first, rest)) if !first.starts_with('-') => (*first, rest),
         _ => ("", &args[..]),
     };
-    let parts = if part == "all" { &PUBLISHED[..] } else { &[part] };
-    parts.iter().try_for_each(|part| measure(shell, part, more))
+    if part != "all" {
+        return measure(shell, part, more);
+    }
+    ensure!(
+        matches!(more, [] | ["--quick"] | ["--publish"]),
+        "`bench all` has only the options --quick and --publish, not {more:?}"
+    );
+    let failure = |part: &&str| Some(format!("bench {part}: {:#}", measure(shell, part, more).err()?));
+    let failures: Vec<_> = PUBLISHED.iter().filter_map(failure).collect();
+    ensure!(failures.is_empty(), "{} measurements failed:\n{}", failures.len(), failures.join("\n"));
+    Ok(())
 }
 
 fn measure(shell: &Shell, part: &str, more: &[&str]) -> Result<()> {
@@ -57,18 +66,13 @@ fn measure(shell: &Shell, part: &str, more: &[&str]) -> Result<()> {
         ("mcu", [] | ["--update"]) => return mcu::bench::command(shell, !more.is_empty()),
         ("npm", _) => {
             tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium])?;
-            artifacts::fast_programs(shell)?;
-            let args = ["bench/run.mjs"].into_iter().chain(more.iter().copied());
-            return shell.cmd_for(WASM, "wasm", "node", args).run();
+            drop(artifacts::fast_programs(shell)?);
         }
         ("", ["--instructions"]) => {
             tasks::set_up(shell, &[Need::Valgrind])?;
             return run(shell, &["instructions", "--write"]);
         }
-        ("", _) => {
-            tasks::set_up(shell, &[Need::Peers])?;
-            return run(shell, &[&["run"], more].concat());
-        }
+        ("", _) => tasks::set_up(shell, &[Need::Peers])?,
         ("relay", _) => {
             artifacts::fast_relay(shell)?;
             setup::websockify(shell)?;
@@ -82,7 +86,7 @@ fn measure(shell: &Shell, part: &str, more: &[&str]) -> Result<()> {
         ("secure", _) => {}
         _ => bail!("`bench` has no measurement {part:?} with {more:?}; see `cargo xtask bench --help`"),
     }
-    run(shell, &[&[part], more].concat())
+    run(shell, &[&[if part.is_empty() { "run" } else { part }], more].concat())
 }
 
 /// Checks that the hot paths take no more instructions than in the committed table.
@@ -92,16 +96,11 @@ pub(crate) fn instructions(shell: &Shell) -> Result<()> {
 
 /// Checks that the commands work.
 pub(crate) fn smoke(shell: &Shell) -> Result<()> {
-    run(shell, &["run", "--quick"])?;
-    run(shell, &["secure", "--quick", "--runs", "1"])?;
-    fields::build(shell)?;
-    run(shell, &["fields", "--quick", "--report", "target/bench/fields-quick.json"])?;
-    artifacts::fast_relay(shell)?;
-    setup::websockify(shell)?;
-    run(shell, &["relay", "--quick", "--report", "target/bench/relay-quick.json"])
+    ["", "secure", "fields", "relay"].iter().try_for_each(|part| measure(shell, part, &["--quick"]))
 }
 
 fn run(shell: &Shell, args: &[&str]) -> Result<()> {
     let program = ["run", "--quiet", "--release", "--package", "rakwire-bench", "--"];
-    shell.cmd("cargo", program.into_iter().chain(args.iter().copied())).run()
+    // The measurement of the npm package also builds for browsers.
+    shell.cmd_for(WASM, "", "cargo", program.into_iter().chain(args.iter().copied())).run()
 }

@@ -18,6 +18,7 @@ const PROVERBS: [&str; 12] = [
     "who", "whom", "whoever", "nobody", "somebody", "anybody", "told", "tells", "what", "whatever", "hears",
     "care",
 ];
+const PROGRAMS: [&str; 11] = [".rs", ".ts", ".mjs", ".js", ".c", ".h", ".hpp", ".cpp", ".cs", ".py", ".pyi"];
 /// The maximum number of pronouns and openers per 1,000 lines of an area.
 const MOST: (usize, usize) = (2, 10);
 
@@ -51,11 +52,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let mut wrong = Vec::new();
     for path in tracked::files(shell)?.iter().filter(|path| !path.contains("CHANGELOG")) {
         let is_document = path.ends_with(".md");
-        if is_document
-            || [".rs", ".ts", ".mjs", ".js", ".c", ".h", ".hpp", ".cpp", ".cs", ".py", ".pyi"]
-                .iter()
-                .any(|end| path.ends_with(end))
-        {
+        if is_document || PROGRAMS.iter().any(|end| path.ends_with(end)) {
             let area = if is_document { "documents" } else { path.split('/').next().unwrap_or_default() };
             let prose = areas.entry(area.to_owned()).or_default();
             let text = shell.read(path)?;
@@ -65,10 +62,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     }
     for (area, prose) in &areas {
         let found = (prose.per_thousand(prose.pronouns), prose.per_thousand(prose.openers));
-        shell.print(format_args!(
-            "{area}: {} pronouns of {}, {} openers of {}",
-            found.0, MOST.0, found.1, MOST.1
-        ));
+        shell.print(format_args!("{area}: {found:?} of {MOST:?} pronouns and openers"));
         if found.0 > MOST.0 || found.1 > MOST.1 {
             wrong.push(area.clone());
         }
