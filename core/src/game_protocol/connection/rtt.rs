@@ -256,12 +256,12 @@ mod tests {
             let at = |millis: u32| Instant::ZERO.plus_micros(10_000_000 + millis * 1_000);
             let mut rtt = RttEstimator::default();
             (0..200).for_each(|_| rtt.on_sample(at(30), at(0)));
-            let mut intervals = Vec::new();
-            for _ in 0..6 {
+            let mut intervals = [0; 6];
+            for interval in &mut intervals {
                 let now = rtt.doubled_at.max(at(100)).plus_micros(rtt.interval(resend));
                 rtt.on_spurious_resend(now, resend);
                 rtt.on_spurious_resend(now.plus_micros(1_000), resend);
-                intervals.push(rtt.interval(resend) / 1_000);
+                *interval = rtt.interval(resend) / 1_000;
             }
             assert_eq!(
                 intervals,
