@@ -131,7 +131,7 @@ fn a_chunk_is_resent_every_100_ms_until_acknowledged() {
     let (mut server, id) = server_with_client();
     server.send(START, id, &payload(1_000), Reliable).expect("an open connection");
     assert_eq!(output(&mut server, START).len(), 2);
-    server.handle_datagram(at(40), CLIENT.into(), &packet(2, 0, 0, &[]));
+    server.handle_datagram(at(30), CLIENT.into(), &packet(2, 0, 0, &[]));
     for tick in 1..=20 {
         server.handle_timeout(at(tick * 100 - 1));
         assert_eq!(packets(&mut server, at(tick * 100 - 1)), [[0; 0]; 0]);
