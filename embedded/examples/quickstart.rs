@@ -33,7 +33,7 @@ pub async fn report(
     let newest = Delivery::new(Reliability::UnreliableSequenced);
     loop {
         match select(ticker.next(), connection.recv()).await {
-            // If there is no room the value is skipped: the next one is newer.
+            // If the send queue is full, the value is dropped: the next one is newer.
             Either::First(()) => drop(connection.try_send(&[0x90, measure()], newest)),
             // The second byte of an answer is the delay before the next value in milliseconds.
             Either::Second(Some(message)) => {

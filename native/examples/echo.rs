@@ -20,7 +20,7 @@ async fn serve<P: Protocol>(endpoint: Endpoint<P>) {
     while let Some(connection) = endpoint.accept().await {
         tokio::spawn(async move {
             while let Some(message) = connection.recv().await {
-                // This waits while there is no room, and fails once the client has left.
+                // Waits while the send queue is full; fails once the client has left.
                 let _ = connection.send(&message.bytes, message.delivery).await;
             }
             println!("{} has left: {:?}", connection.remote(), connection.closed_reason());

@@ -32,7 +32,7 @@ pub(crate) async fn serve(endpoint: Endpoint) {
     while let Some(connection) = endpoint.accept().await {
         tokio::spawn(async move {
             while let Some(message) = connection.recv().await {
-                // Waits while there is no room, and fails once the client has left.
+                // Waits while the send queue is full; fails once the client has left.
                 if connection.send(&message.bytes, message.delivery).await.is_err() {
                     break;
                 }

@@ -71,7 +71,7 @@ impl Game {
 
 /// Sends without waiting: a client that reads too slowly must not stop the world.
 fn send(connection: &Connection, news: &News) {
-    // An event that finds no room would be missing, so the client has to join again.
+    // If the send queue is full, the client would miss the event, so it has to join again.
     if connection.try_send(&news.encode(), news.delivery()).is_err() && !matches!(news, News::State(..)) {
         let connection = connection.clone();
         tokio::spawn(async move { connection.disconnect().await });

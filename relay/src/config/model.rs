@@ -303,7 +303,7 @@ options! {
         /// Address and port for metrics and health, which should be a loopback address.
         #[serde(deserialize_with = "syntax::listen")]
         listen: Option<SocketAddr> = None, Text("ADDR"), "admin-listen", Restart;
-        /// Unix socket by which the user of the relay lists, kicks and bans clients; created with mode 0600.
+        /// Unix socket to list, kick and ban clients, with mode 0600: only the relay's user and root can open it.
         socket: Option<PathBuf> = None, Text("FILE"), "admin-socket", Restart;
     }
 
