@@ -12,7 +12,7 @@ use static_cell::ConstStaticCell;
 
 static MEMORY: ConstStaticCell<Sensor<'static>> = ConstStaticCell::new(Sensor::new());
 
-/// Creates the peer. The random bytes must come from the generator of the chip.
+/// Creates the peer. The random bytes must come from the chip's random number generator.
 pub fn start(stack: Stack<'static>, rng: &mut impl RngCore) -> (Handle<'static>, Runner<'static>) {
     raknet::new(MEMORY.take(), stack, 0, Config::new(rakwire_embassy::entropy(rng)))
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 const HELLO: u8 = id::USER;
 /// A line of chat. The server puts the name of the player before it.
 pub(crate) const CHAT: u8 = id::USER + 1;
-/// A line of the server, such as "ann has joined".
+/// A line from the server, such as "ann has joined".
 pub(crate) const NOTICE: u8 = id::USER + 2;
 
 /// Chat has a separate channel, so that a lost line does not delay other messages.
@@ -46,7 +46,7 @@ pub(crate) async fn serve(endpoint: Endpoint) {
     }
 }
 
-/// Handles one player from its name to its end.
+/// Handles one player from its name until it disconnects.
 async fn player(endpoint: Endpoint, connection: Connection) {
     let name = connection.recv().await.and_then(|message| text_of(&message.bytes, HELLO));
     let Some(name) = name.filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME) else {
@@ -65,12 +65,12 @@ async fn player(endpoint: Endpoint, connection: Connection) {
 pub(crate) async fn join(server: &str, name: &str) -> Result<Connection, Box<dyn Error>> {
     let endpoint = Endpoint::bind("0.0.0.0:0", Options::client()?).await?;
     let connection = endpoint.connect(server.parse()?).await?;
-    // On the channel of the chat, because a line that arrived before the name would end the connection.
+    // Sent on the chat channel: if a line of chat arrived before the name, the server would disconnect the client.
     connection.send(&encoded(HELLO, name), ON_CHAT).await?;
     Ok(connection)
 }
 
-/// Sends the lines of the terminal and prints those of the server.
+/// Sends the lines typed into the terminal, and prints the lines from the server.
 async fn talk(connection: Connection) -> Result<(), Box<dyn Error>> {
     let mut lines = terminal();
     loop {

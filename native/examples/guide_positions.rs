@@ -22,8 +22,8 @@ pub(crate) const POSITIONS: u8 = id::USER + 4;
 
 const TICK: Duration = Duration::from_millis(50);
 
-/// A position replaces all earlier ones, so a lost one is not sent again, and a late one is dropped. The channel is not
-/// that of the chat, because a sequenced message waits for the ordered messages before it on its channel.
+/// A position replaces all earlier positions: a lost position is not resent, and a late position is dropped. Positions
+/// have a separate channel, because a sequenced message waits for the ordered messages before it on its channel.
 const NEWEST: Delivery = match Channel::new(2) {
     Some(channel) => Delivery::UNRELIABLE_SEQUENCED.on(channel),
     None => panic!("channels are 0 to 31"),
@@ -105,7 +105,7 @@ pub(crate) async fn join(server: &str) -> Result<Connection, Box<dyn Error>> {
     Ok(endpoint.connect(server.parse()?).await?)
 }
 
-/// Walks to the right and sends its position in each tick, until the connection has ended.
+/// Walks to the right and sends its position in each tick, until the connection has closed.
 pub(crate) async fn walk(connection: Connection) {
     let mut ticks = interval(TICK);
     for x in (0..=u8::MAX).cycle() {

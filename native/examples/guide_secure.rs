@@ -68,7 +68,7 @@ pub(crate) fn options(folder: &Path) -> Result<Options, Box<dyn Error>> {
     Ok(options)
 }
 
-/// Greets each client by the user that the login server has confirmed.
+/// Greets each client with the user id in its token.
 pub(crate) async fn serve(endpoint: Endpoint) {
     while let Some(connection) = endpoint.accept().await {
         let Some(token) = connection.accepted_token() else { continue };
@@ -77,8 +77,7 @@ pub(crate) async fn serve(endpoint: Endpoint) {
     }
 }
 
-/// Issues a token. In a real game this runs at the login server, once it knows the user, and the client requests it by
-/// HTTPS.
+/// Issues a token. In a real game, the login server does this after a login, and sends the token over HTTPS.
 pub(crate) fn log_in(
     folder: &Path,
     user_id: u64,
@@ -93,7 +92,7 @@ pub(crate) fn log_in(
     Ok(ConnectToken { expires, servers, sealed: &sealed }.to_string())
 }
 
-/// Connects with a token, which names the only server key that is trusted, and returns the greeting.
+/// Connects with a token, trusting only the server key in the token, and returns the greeting.
 pub(crate) async fn connect(server: &str, token: &str, key: &StaticKey) -> Result<String, Box<dyn Error>> {
     let mut options = Options::client()?;
     options.secure()?;

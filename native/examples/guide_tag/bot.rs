@@ -17,7 +17,7 @@ pub(crate) async fn join(server: &str, name: &str) -> Result<Connection, Box<dyn
     Ok(connection)
 }
 
-/// Plays until the connection ends, and returns the reason. `on_news` is called with all news but states.
+/// Plays until the connection closes, and returns the reason. `on_news` gets all messages except states.
 pub(crate) async fn play(connection: Connection, mut on_news: impl FnMut(&News)) -> DisconnectReason {
     let mut me = None;
     while let Some(message) = connection.recv().await {

@@ -32,7 +32,7 @@ pub(crate) enum Request {
 /// A message of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// The number of the player that receives it.
+    /// The number of the player that receives this message.
     Welcome(u8),
     Joined(u8, String),
     Left(u8),
@@ -86,7 +86,7 @@ impl News {
         })
     }
 
-    /// Returns how it is sent.
+    /// Returns the delivery of the message.
     pub(crate) const fn delivery(&self) -> Delivery {
         match self {
             Self::State(..) => NEWEST,

@@ -12,14 +12,14 @@ use super::messages::Request;
 pub(crate) const TICK: Duration = Duration::from_millis(50);
 const LONGEST_NAME: usize = 16;
 
-/// How long a player may be silent.
+/// The timeouts of a player.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
-    /// From the connection to the name.
+    /// For the name after the connection has opened.
     pub(crate) hello: Duration,
-    /// Between two directions: the page is hidden, or the program hangs.
+    /// Between two directions. It expires if the page is hidden or the program hangs.
     pub(crate) idle: Duration,
-    /// Without any datagram: the client or its network is gone.
+    /// Without any datagram. It expires if the client has crashed or lost its network.
     pub(crate) silence: Duration,
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn run(endpoint: Endpoint, limits: Limits) {
 
 /// Receives from one client until it leaves, or is silent for too long.
 async fn receive(connection: Connection, limits: Limits, world: mpsc::Sender<Input>) {
-    // This fails if the connection has already ended; then `recv` returns `None`.
+    // This fails if the connection has already closed; `recv` then returns `None`.
     let _ = connection.set_timeout(limits.silence);
     let hello = timeout(limits.hello, connection.recv()).await.ok().flatten();
     let name = match hello.and_then(|message| Request::decode(&message.bytes)) {

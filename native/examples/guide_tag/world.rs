@@ -47,7 +47,7 @@ impl World {
         }
     }
 
-    /// Sets where a player wants to go. Larger numbers do not make the player faster.
+    /// Sets the direction in which a player walks. Larger numbers do not make the player faster.
     pub(crate) fn steer(&mut self, number: u8, direction: Direction) {
         if let Some(player) = self.players.get_mut(&number) {
             player.direction = direction.map(i8::signum);
