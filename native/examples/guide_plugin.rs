@@ -70,7 +70,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Binds a server with the plugin, and returns a handle of it.
+/// Binds a server with the plugin, and returns the server and a handle to the plugin.
 pub(crate) async fn bind(address: &str) -> Result<(Endpoint, SharedHook<FloodGuard>), Box<dyn Error>> {
     let guard = SharedHook::new(FloodGuard::default());
     let mut host = PluginHost::<_, 1>::new();
