@@ -90,6 +90,7 @@ static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
 pub struct RakwireClient {
     driver: driver::Connection,
     outbox: Outbox,
+    backlog: usize,
     status: Status,
     dropped: Dropped,
     session: u64,
@@ -99,6 +100,7 @@ impl RakwireClient {
     fn new(driver: driver::Connection, backlog: usize) -> Self {
         Self {
             outbox: Outbox::new(driver.id(), backlog),
+            backlog,
             status: Status::Connecting,
             dropped: Dropped::default(),
             session: NEXT_SESSION.fetch_add(1, Ordering::Relaxed),
@@ -152,6 +154,11 @@ impl RakwireClient {
                     break;
                 }
                 Happened::Failed(failure) if self.status == Status::Connecting => {
+                    if self.driver.dial_next(&failure) {
+                        // The outbox is empty before the connection is open.
+                        self.outbox = Outbox::new(self.driver.id(), self.backlog);
+                        continue;
+                    }
                     self.status = Status::Disconnected(DisconnectCause::Failed(failure));
                 }
                 Happened::Ended(end) if self.status == Status::Connected => {
@@ -196,8 +203,8 @@ impl RakwireClient {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl RakwireClient {
-    /// Opens a socket and starts connecting to the first usable address of `server`. The plugin
-    /// completes the attempt in later frames.
+    /// Opens a socket and starts connecting to the first usable address of `server`. The plugin completes the attempt in
+    /// later frames. If a host name has several addresses, they are tried one after another until a server answers.
     ///
     /// Resolving a host name blocks; resolve it in a task if that takes too long.
     ///

@@ -4,8 +4,9 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
+use std::vec::IntoIter;
 
-use rakwire::endpoint::{ConnectionId, Event};
+use rakwire::endpoint::{ConnectionId, Event, Protocol as _};
 #[cfg(feature = "secure")]
 use rakwire_native::secure::ServerTrust;
 use rakwire_native::{BindError, ConnectOptions, ConnectionStats, Options, RakNet, polled};
@@ -42,7 +43,7 @@ pub struct ClientSettings {
     /// The server to trust. The connection is then secure, or the attempt fails. Default: none, for a plain connection.
     #[cfg(feature = "secure")]
     pub trust: Option<ServerTrust>,
-    /// The timeout of the attempt. Default: that of [`ConnectOptions::connect_timeout`], about 6 s.
+    /// The timeout of the attempt at each address. Default: that of [`ConnectOptions::connect_timeout`], about 6 s.
     pub connect_timeout: Option<Duration>,
     /// The maximum number of queued reliable bytes of the connection. Default: [`DEFAULT_BACKLOG`].
     ///
@@ -90,6 +91,7 @@ pub(super) struct Connection {
     endpoint: Owned,
     local: SocketAddr,
     id: ConnectionId,
+    attempt: Attempt,
 }
 
 impl fmt::Debug for Connection {
@@ -99,13 +101,15 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Opens a socket and starts to connect to the first address of `server`.
+    /// Opens a socket and starts to connect to the first usable address of `server`.
     pub(super) fn connect(
         server: impl ToSocketAddrs,
         settings: ClientSettings,
     ) -> Result<Self, ConnectError> {
-        let (endpoint, id) = dial(server, settings)?;
-        Ok(Self { local: endpoint.local_addr(), endpoint: Owned::new(endpoint), id })
+        let found = server.to_socket_addrs().map_err(|error| ConnectError::Resolve(Some(error)))?;
+        let (mut endpoint, mut attempt) = open(found.collect(), settings)?;
+        let id = attempt.dial(&mut endpoint).ok_or(ConnectError::Resolve(None))??;
+        Ok(Self { local: endpoint.local_addr(), endpoint: Owned::new(endpoint), id, attempt })
     }
 
     pub(super) const fn local_addr(&self) -> SocketAddr {
@@ -159,6 +163,13 @@ impl Driver for Connection {
         }
     }
 
+    fn dial_next(&mut self, failure: &Failure) -> bool {
+        let next = RakNet::was_unanswered(failure).then(|| self.attempt.dial(self.endpoint.get()));
+        let Some(Some(Ok(id))) = next else { return false };
+        self.id = id;
+        true
+    }
+
     fn max_message_len(&mut self) -> Option<usize> {
         self.endpoint.get().max_message_len(self.id)
     }
@@ -168,34 +179,66 @@ impl Driver for Connection {
     }
 }
 
-/// Opens a socket and starts to connect to the first address of `server`.
-fn dial(
-    server: impl ToSocketAddrs,
+/// The addresses of a server that were not tried yet, and the options of each attempt.
+struct Attempt {
+    remaining: IntoIter<SocketAddr>,
+    password: Vec<u8>,
+    connect_timeout: Option<Duration>,
+    #[cfg(feature = "secure")]
+    trust: Option<ServerTrust>,
+}
+
+impl Attempt {
+    /// Starts connecting to the next usable address. Returns the error of the last address if none is usable, and `None` if
+    /// no address is left.
+    fn dial(
+        &mut self,
+        endpoint: &mut polled::Endpoint<RakNet>,
+    ) -> Option<Result<ConnectionId, rakwire_native::ConnectError>> {
+        let with = ConnectOptions {
+            password: &self.password,
+            connect_timeout: self.connect_timeout,
+            #[cfg(feature = "secure")]
+            trust: self.trust,
+            ..ConnectOptions::default()
+        };
+        let mut last = None;
+        for address in self.remaining.by_ref() {
+            match endpoint.connect_with(address, &with) {
+                Ok(id) => {
+                    endpoint.flush();
+                    return Some(Ok(id));
+                }
+                Err(error) => last = Some(Err(error)),
+            }
+        }
+        last
+    }
+}
+
+/// Opens a socket that can reach these addresses.
+fn open(
+    addresses: Vec<SocketAddr>,
     settings: ClientSettings,
-) -> Result<(polled::Endpoint<RakNet>, ConnectionId), ConnectError> {
-    let resolved = server.to_socket_addrs().map_err(|error| ConnectError::Resolve(Some(error)))?.next();
-    let remote = resolved.ok_or(ConnectError::Resolve(None))?;
+) -> Result<(polled::Endpoint<RakNet>, Attempt), ConnectError> {
     #[cfg(feature = "secure")]
     let ClientSettings { mut options, password, connect_timeout, trust, .. } = settings;
     #[cfg(not(feature = "secure"))]
     let ClientSettings { options, password, connect_timeout, .. } = settings;
-    let with = ConnectOptions {
-        password: &password,
-        connect_timeout,
-        #[cfg(feature = "secure")]
-        trust,
-        ..ConnectOptions::default()
-    };
     #[cfg(feature = "secure")]
     if trust.is_some() {
         options.secure().map_err(ConnectError::Entropy)?;
     }
-    let any = match remote {
-        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    // An IPv6 socket also reaches IPv4 addresses, but some systems have no IPv6.
+    let any = [SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)), SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))];
+    let with_ipv6 = addresses.iter().any(SocketAddr::is_ipv6);
+    let endpoint = polled::Endpoint::bind(if with_ipv6 { &any[..] } else { &any[1..] }, options)?;
+    let attempt = Attempt {
+        remaining: addresses.into_iter(),
+        password,
+        connect_timeout,
+        #[cfg(feature = "secure")]
+        trust,
     };
-    let mut endpoint = polled::Endpoint::bind(any, options)?;
-    let id = endpoint.connect_with(remote, &with)?;
-    endpoint.flush();
-    Ok((endpoint, id))
+    Ok((endpoint, attempt))
 }

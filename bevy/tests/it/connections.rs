@@ -224,6 +224,41 @@ fn connecting_to_an_unresponsive_server_fails_with_no_answer() {
     });
 }
 
+/// A server at 127.0.0.1 is found although "localhost" may be the IPv6 address first.
+#[test]
+fn a_server_that_answers_only_at_a_later_address_is_reached() {
+    let silent = std::net::UdpSocket::bind(LOCAL).expect("a free port");
+    let silent = silent.local_addr().expect("a bound socket");
+    let mut game = Game::with(ServerSettings::new(1).expect("entropy"));
+    let server = game.server.world().resource::<RakwireServer>().local_addr();
+    let other_family = (std::net::Ipv6Addr::LOCALHOST, server.port()).into();
+    let mut settings = ClientSettings::new().expect("entropy");
+    settings.connect_timeout = Some(Duration::from_secs(1));
+    let mut client = app();
+    let to = [other_family, silent, server];
+    client.insert_resource(RakwireClient::connect(&to[..], settings).expect("an address"));
+    game.clients.push(client);
+    game.until("the attempt ends", |game| game.cause(0).is_some() || game.all_connected());
+    assert_eq!(game.cause(0), None);
+    game.clients[0].world_mut().write_message(Input(9));
+    game.until("the server receives an input", |game| game.inputs() == [9]);
+}
+
+#[test]
+fn a_refusal_ends_the_attempt_at_all_addresses() {
+    let mut settings = ServerSettings::new(1).expect("entropy");
+    settings.password = b"snow".to_vec();
+    let mut game = Game::with(settings);
+    let open = Game::with(ServerSettings::new(1).expect("entropy"));
+    let to = [&game, &open].map(|game| game.server.world().resource::<RakwireServer>().local_addr());
+    let mut client = app();
+    let settings = ClientSettings::new().expect("entropy");
+    client.insert_resource(RakwireClient::connect(&to[..], settings).expect("an address"));
+    game.clients.push(client);
+    game.until("the attempt fails", |game| game.cause(0).is_some());
+    assert_eq!(game.cause(0), Some(DisconnectCause::Failed(ConnectFailure::InvalidPassword)));
+}
+
 #[test]
 fn invalid_addresses_and_passwords_are_errors() {
     let new = || ClientSettings::new().expect("entropy");
