@@ -6,9 +6,11 @@
 //         server.Update();
 //         while (server.Poll(out var e))
 //             if (e.Kind == EventKind.Message)
-//                 server.Send(e.Connection, e.Data, e.Reliability, e.Channel);
+//                 server.TrySend(e.Connection, e.Data, e.Reliability, e.Channel);
 //         server.Flush();
 //     }
+//
+// The server uses TrySend, because Send throws when the client has disconnected in the same update or does not read.
 //
 // An endpoint works only while one of its methods runs, and belongs to the thread that opened it. Errors are thrown as
 // RakwireException with the library's description, except where a method returns an ErrorCode. Sending and receiving

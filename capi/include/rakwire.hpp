@@ -8,9 +8,11 @@
 //         server.update();
 //         while (rakwire::Event event = server.poll())
 //             if (event.kind() == rakwire::Event::Kind::Message)
-//                 server.send(event.connection(), event.data());
+//                 server.try_send(event.connection(), event.data(), event.delivery());
 //         server.flush();
 //     }
+//
+// The server uses try_send, because send throws when the client has disconnected in the same update or does not read.
 #ifndef RAKWIRE_HPP
 #define RAKWIRE_HPP
 

@@ -27,7 +27,7 @@ namespace Rakwire.Tests
                     server.Update();
                     while (server.Poll(out var e))
                         if (e.Kind == EventKind.Message)
-                            server.Send(e.Connection, e.Data);
+                            server.TrySend(e.Connection, e.Data);
                     server.Flush();
                     Thread.Sleep(1);
                 }

@@ -7,8 +7,11 @@ import rakwire
 
 
 async def echo(connection: rakwire.Connection) -> None:
-    async for message in connection:
-        await connection.send(message.data, reliability=message.reliability, channel=message.channel)
+    try:
+        async for message in connection:
+            await connection.send(message.data, reliability=message.reliability, channel=message.channel)
+    except rakwire.ConnectionClosed:
+        pass  # the client has left without its echo
 
 
 async def main() -> None:
