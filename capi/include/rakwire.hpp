@@ -19,6 +19,7 @@
 #include "rakwire.h"
 
 #include <array>
+#include <cassert>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -63,7 +64,8 @@ public:
     constexpr Bytes(const std::uint8_t *data, std::size_t size) noexcept : data_(data), size_(size) {}
     Bytes(std::string_view text) noexcept
         : data_(reinterpret_cast<const std::uint8_t *>(text.data())), size_(text.size()) {}
-    Bytes(const char *text) noexcept : Bytes(std::string_view(text)) {}
+    // A null pointer has no bytes.
+    Bytes(const char *text) noexcept : Bytes(text == nullptr ? std::string_view() : std::string_view(text)) {}
     template <class Container, class = std::enable_if_t<
         std::is_same_v<std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<const Container &>().data())>>, std::uint8_t>>>
     Bytes(const Container &bytes) noexcept : data_(bytes.data()), size_(bytes.size()) {}
@@ -378,7 +380,9 @@ private:
     std::string token_;
 };
 
-// An event. It owns the bytes of its message and releases them when destroyed. Destroy it before its endpoint.
+// An event. It owns the bytes of its message and releases them when destroyed. Destroy it before its endpoint, on the thread of
+// its endpoint: on another thread the destructor cannot release the message, which keeps its memory until the endpoint closes,
+// and assert() stops a debug build.
 class Event {
 public:
     enum class Kind : std::uint32_t {
@@ -409,8 +413,11 @@ public:
     Event &operator=(const Event &) = delete;
     ~Event()
     {
-        if (raw_.message != 0)
-            rakwire_message_release(endpoint_, raw_.message);
+        if (raw_.message == 0)
+            return;
+        const int released = rakwire_message_release(endpoint_, raw_.message);
+        assert(released != RAKWIRE_ERROR_THREAD && "an event must be destroyed on the thread of its endpoint");
+        static_cast<void>(released);
     }
 
     // True if this is an event, false if poll() found none.

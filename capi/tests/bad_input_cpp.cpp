@@ -69,8 +69,73 @@ static void secure_connection()
     EXPECT(std::memcmp(peer.key, of_client.public_key.data(), 32) == 0);
 }
 
+// The header's views convert to and from those of the standard library.
+static void views()
+{
+    const char *nothing = nullptr;
+    EXPECT(rakwire::Bytes(nothing).empty() && rakwire::Bytes(nullptr).text().empty());
+    EXPECT(rakwire::Bytes("abc").size() == 3 && rakwire::Bytes("abc").text() == "abc");
+#if __cplusplus >= 202002L
+#ifndef RAKWIRE_HAS_STD_SPAN
+#error "the header does not use std::span in C++20"
+#endif
+    const std::array<std::uint8_t, 3> array = {0x86, 1, 2};
+    const rakwire::Bytes bytes(array);
+    const std::span<const std::uint8_t> span = bytes;
+    EXPECT(span.data() == array.data() && span.size() == 3);
+    EXPECT(rakwire::Bytes(span).size() == 3 && rakwire::Bytes(span)[2] == 2);
+#endif
+}
+
+// A client sends a message and disconnects before the server's next update, which returns both events. The server of the
+// documents then answers a connection that no longer exists.
+static void a_message_and_a_disconnect_in_one_frame()
+{
+    rakwire::Endpoint server(rakwire::Options().bind("127.0.0.1:0").max_incoming(8));
+    bool is_answered = false, is_over = false;
+    {
+        rakwire::Endpoint client;
+        const rakwire::Connection there = client.connect(server.local_address().str());
+        bool is_connected = false;
+        for (int frame = 0; frame < 5000 && !is_connected; frame++) {
+            client.wait(std::chrono::milliseconds(1));
+            client.update();
+            while (rakwire::Event event = client.poll())
+                is_connected |= event.kind() == rakwire::Event::Kind::Connected;
+            client.flush();
+            server.update();
+            while (server.poll()) {
+            }
+            server.flush();
+        }
+        EXPECT(is_connected);
+        client.send(there, "\x86hello");
+        client.flush();
+        client.disconnect(there);
+        client.flush();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    for (int frame = 0; frame < 5000 && !is_over; frame++) {
+        server.wait(std::chrono::milliseconds(1));
+        server.update();
+        while (rakwire::Event event = server.poll()) {
+            is_over |= event.kind() == rakwire::Event::Kind::Disconnected;
+            if (event.kind() != rakwire::Event::Kind::Message)
+                continue;
+            is_answered = true;
+            EXPECT(code_of([&] { server.send(event.connection(), event.data(), event.delivery()); })
+                   == RAKWIRE_ERROR_NOT_CONNECTED);
+            EXPECT(server.try_send(event.connection(), event.data(), event.delivery()) == RAKWIRE_ERROR_NOT_CONNECTED);
+        }
+        server.flush();
+    }
+    EXPECT(is_answered && is_over);
+}
+
 int main()
 {
+    views();
+    a_message_and_a_disconnect_in_one_frame();
     rakwire::Options options;
     options.bind("127.0.0.1:0").max_incoming(8).password("friends").defer_incoming();
     rakwire::Endpoint server(options);

@@ -4,7 +4,9 @@
 //
 // Differences from RakNet 4:
 // - There is no network thread. The peer works only while Receive() is called, so call it each frame until it returns null.
-// - A peer belongs to the thread that calls Startup(). It has one socket.
+// - A peer belongs to the thread that calls Startup(), until Shutdown(). A call on another thread fails, as its return type
+//   allows, and stops a debug build by assert(), because the peer has no locks. A peer that is destroyed on another thread,
+//   which is allowed once its own thread has ended, sends no notifications. It has one socket.
 // - The first byte of a message must be ID_TIMESTAMP (27) or above. RakNet also lets programs send its internal ids.
 // - CloseConnection() and Shutdown() always notify the remote. CloseConnection() also cancels connection attempts.
 // - Send() returns 0 if no connection can accept the message. RakNet returns a number and drops the message.
@@ -14,6 +16,7 @@
 
 #include "raknet_bitstream.h"
 #include "raknet_outbox.h"
+#include "raknet_owner.h"
 
 #include <deque>
 #include <thread>
@@ -31,44 +34,17 @@ public:
 
     StartupResult Startup(unsigned int max_connections, SocketDescriptor *sockets, unsigned count, int = -99999)
     {
-        if (endpoint_ != 0)
-            return RAKNET_ALREADY_STARTED;
-        if (max_connections == 0 || max_connections > 65534)
-            return INVALID_MAX_CONNECTIONS;
-        if (sockets == nullptr || count != 1)
-            return INVALID_SOCKET_DESCRIPTORS;
-        const bool is_v6 = sockets->socketFamily == AF_INET6;
-        const char *any = is_v6 ? "::" : "0.0.0.0";
-        const std::string address =
-            detail::host_and_port(sockets->hostAddress[0] != 0 ? sockets->hostAddress : any, sockets->port);
-        rakwire_options_t options;
-        if (rakwire_options_init(&options, sizeof options) < 0)
-            return COULD_NOT_GENERATE_GUID;
-        options.bind_address = address.c_str();
-        options.max_connections = max_connections;
-        options.max_incoming = static_cast<std::uint16_t>(max_connections);
-        // Clients are accepted here, because SetMaximumIncomingConnections() may change the limit later.
-        options.defer_incoming = 1;
-        options.out_of_band = 1;
-        options.password = password_.data();
-        options.password_length = password_.size();
-        if (protocol_ != 0) {
-            options.protocol_version = protocol_;
-            std::memset(options.accepted_versions, 0, sizeof options.accepted_versions);
-            options.accepted_versions[0] = protocol_;
-        }
-        const int result = rakwire_endpoint_open(&options, &endpoint_);
-        if (result >= 0)
-            max_connections_ = max_connections;
-        clock_offset_ = static_cast<std::int64_t>(GetTime()) - CLOCK_START_MS;
-        return result >= 0 ? RAKNET_STARTED
-             : result == RAKWIRE_ERROR_BIND ? SOCKET_PORT_ALREADY_IN_USE
-             : result == RAKWIRE_ERROR_ADDRESS ? SOCKET_FAILED_TO_BIND : STARTUP_OTHER_FAILURE;
+        if (!owner_.claim())
+            return STARTUP_OTHER_FAILURE;
+        const StartupResult result = open(max_connections, sockets, count);
+        if (endpoint_ == 0)
+            owner_.release();
+        return result;
     }
     // Closes all connections. Waits at most `block_ms` for the peers to acknowledge the disconnect.
     void Shutdown(unsigned int block_ms, unsigned char = 0, PacketPriority = LOW_PRIORITY)
     {
-        if (endpoint_ == 0)
+        if (endpoint() == 0)
             return;
         for (Remote &remote : remotes_)
             remote.is_closing = true;
@@ -100,17 +76,28 @@ public:
             DeallocatePacket(local_.front());
             local_.pop_front();
         }
+        owner_.release();
     }
-    bool IsActive() const { return endpoint_ != 0; }
+    bool IsActive() const { return endpoint() != 0; }
     // Sets the only protocol version of the peer. Call it before Startup(), as in forks of RakNet for Minecraft Bedrock.
-    void SetProtocolVersion(int version) { protocol_ = static_cast<std::uint8_t>(version); }
+    void SetProtocolVersion(int version)
+    {
+        if (owner_.allows())
+            protocol_ = static_cast<std::uint8_t>(version);
+    }
 
-    void SetMaximumIncomingConnections(unsigned short connections) { max_incoming_ = connections; }
-    unsigned int GetMaximumIncomingConnections() const { return max_incoming_; }
-    unsigned int GetMaximumNumberOfPeers() const { return max_connections_; }
+    void SetMaximumIncomingConnections(unsigned short connections)
+    {
+        if (owner_.allows())
+            max_incoming_ = connections;
+    }
+    unsigned int GetMaximumIncomingConnections() const { return owner_.allows() ? max_incoming_ : 0; }
+    unsigned int GetMaximumNumberOfPeers() const { return owner_.allows() ? max_connections_ : 0; }
     unsigned short NumberOfConnections() const
     {
         unsigned short open = 0;
+        if (!owner_.allows())
+            return open;
         for (const Remote &remote : remotes_)
             open = static_cast<unsigned short>(open + remote.is_open);
         return open;
@@ -119,6 +106,10 @@ public:
     bool GetConnectionList(SystemAddress *systems, unsigned short *count) const
     {
         unsigned short found = 0;
+        if (!owner_.allows()) {
+            *count = 0;
+            return false;
+        }
         for (const Remote &remote : remotes_)
             if (remote.is_open && (systems == nullptr || found < *count)) {
                 if (systems != nullptr)
@@ -130,6 +121,8 @@ public:
     }
     void SetIncomingPassword(const char *password, int length)
     {
+        if (!owner_.allows())
+            return;
         password_.clear();
         if (password != nullptr && length > 0)
             password_.assign(password, password + length);
@@ -140,6 +133,10 @@ public:
     // Stores as much of the password as fits into `length` bytes, and its full length.
     void GetIncomingPassword(char *password, int *length) const
     {
+        if (!owner_.allows()) {
+            *length = 0;
+            return;
+        }
         const int stored = static_cast<int>(password_.size());
         *length = password == nullptr || stored < *length ? stored : *length;
         if (password != nullptr && *length > 0)
@@ -153,7 +150,7 @@ public:
                                     TimeMS timeout_ms = 0)
     {
         rakwire_connect_options_t options;
-        if (host == nullptr || rakwire_connect_options_init(&options, sizeof options) < 0)
+        if (host == nullptr || !owner_.allows() || rakwire_connect_options_init(&options, sizeof options) < 0)
             return INVALID_PARAMETER;
         if (GetConnectionState(SystemAddress(host, port)) == IS_PENDING)
             return CONNECTION_ATTEMPT_ALREADY_IN_PROGRESS;
@@ -231,7 +228,7 @@ public:
     std::uint32_t Send(const char *data, const int length, PacketPriority priority, PacketReliability reliability,
                        char channel, const AddressOrGUID target, bool broadcast, std::uint32_t receipt = 0)
     {
-        if (endpoint_ == 0 || data == nullptr || length <= 0)
+        if (endpoint() == 0 || data == nullptr || length <= 0)
             return 0;
         const auto *bytes = reinterpret_cast<const std::uint8_t *>(data);
         std::vector<std::uint8_t> shifted;
@@ -271,7 +268,7 @@ public:
     // Returns the next packet, or null. The peer works only while this is called.
     Packet *Receive()
     {
-        if (endpoint_ == 0)
+        if (endpoint() == 0)
             return nullptr;
         if (!local_.empty()) {
             Packet *packet = local_.front();
@@ -292,6 +289,8 @@ public:
     }
     void DeallocatePacket(Packet *packet)
     {
+        if (!owner_.allows())
+            return;
         for (std::size_t at = 0; at < packets_.size(); at++)
             if (packets_[at] == packet) {
                 if (endpoint_ != 0)
@@ -306,12 +305,12 @@ public:
     const RakNetGUID GetMyGUID() const
     {
         RakNetGUID guid;
-        return rakwire_guid(endpoint_, &guid.g) < 0 ? UNASSIGNED_RAKNET_GUID : guid;
+        return rakwire_guid(endpoint(), &guid.g) < 0 ? UNASSIGNED_RAKNET_GUID : guid;
     }
     SystemAddress GetMyBoundAddress(int = 0) const
     {
         SystemAddress address;
-        return rakwire_local_address(endpoint_, &address.raw) < 0 ? UNASSIGNED_SYSTEM_ADDRESS : address;
+        return rakwire_local_address(endpoint(), &address.raw) < 0 ? UNASSIGNED_SYSTEM_ADDRESS : address;
     }
     const RakNetGUID GetGuidFromSystemAddress(const SystemAddress address) const
     {
@@ -378,6 +377,8 @@ public:
     }
     void SetTimeoutTime(TimeMS timeout_ms, const SystemAddress target)
     {
+        if (!owner_.allows())
+            return;
         if (target == UNASSIGNED_SYSTEM_ADDRESS)
             timeout_ms_ = timeout_ms;
         for (const Remote &remote : remotes_)
@@ -391,21 +392,21 @@ public:
         if (!to.FromStringExplicitPort(host, port))
             return false;
         const bool is_broadcast = only_open || to.raw.ip[3] == 255;
-        const bool is_sent = rakwire_ping(endpoint_, &to.raw, is_broadcast, only_open) >= 0;
-        rakwire_flush(endpoint_);
+        const bool is_sent = rakwire_ping(endpoint(), &to.raw, is_broadcast, only_open) >= 0;
+        rakwire_flush(endpoint());
         return is_sent;
     }
     void SetOfflinePingResponse(const char *data, const unsigned int length)
     {
-        rakwire_set_advertisement(endpoint_, reinterpret_cast<const std::uint8_t *>(data), length);
+        rakwire_set_advertisement(endpoint(), reinterpret_cast<const std::uint8_t *>(data), length);
     }
     bool SendOutOfBand(const char *host, unsigned short port, const char *data, BitSize_t length, unsigned = 0)
     {
         SystemAddress to;
         const auto *bytes = reinterpret_cast<const std::uint8_t *>(data);
         const bool is_sent = to.FromStringExplicitPort(host, port)
-                          && rakwire_send_out_of_band(endpoint_, &to.raw, bytes, length) >= 0;
-        rakwire_flush(endpoint_);
+                          && rakwire_send_out_of_band(endpoint(), &to.raw, bytes, length) >= 0;
+        rakwire_flush(endpoint());
         return is_sent;
     }
     bool AdvertiseSystem(const char *host, unsigned short port, const char *data, int length, unsigned = 0)
@@ -413,16 +414,16 @@ public:
         SystemAddress to;
         const auto *bytes = reinterpret_cast<const std::uint8_t *>(data);
         const bool is_sent = length >= 0 && to.FromStringExplicitPort(host, port)
-                          && rakwire_advertise(endpoint_, &to.raw, bytes, static_cast<std::size_t>(length)) >= 0;
-        rakwire_flush(endpoint_);
+                          && rakwire_advertise(endpoint(), &to.raw, bytes, static_cast<std::size_t>(length)) >= 0;
+        rakwire_flush(endpoint());
         return is_sent;
     }
-    void AddToBanList(const char *addresses, TimeMS milliseconds = 0) { rakwire_ban(endpoint_, addresses, milliseconds); }
-    void RemoveFromBanList(const char *addresses) { rakwire_unban(endpoint_, addresses); }
+    void AddToBanList(const char *addresses, TimeMS milliseconds = 0) { rakwire_ban(endpoint(), addresses, milliseconds); }
+    void RemoveFromBanList(const char *addresses) { rakwire_unban(endpoint(), addresses); }
     bool IsBanned(const char *host) const
     {
         SystemAddress address(host, 1);
-        return rakwire_is_banned(endpoint_, &address.raw) > 0;
+        return rakwire_is_banned(endpoint(), &address.raw) > 0;
     }
 
 private:
@@ -458,17 +459,58 @@ private:
     RakPeerInterface() {}
     ~RakPeerInterface()
     {
-        Shutdown(0);
+        if (owner_.is_here())
+            Shutdown(0);
         for (OwnedPacket *packet : packets_)
             delete packet;
     }
 
+    // Returns the handle, or 0, which every function refuses, on a thread to which the peer does not belong.
+    rakwire_endpoint_t endpoint() const { return owner_.allows() ? endpoint_ : 0; }
+    StartupResult open(unsigned int max_connections, SocketDescriptor *sockets, unsigned count)
+    {
+        if (endpoint_ != 0)
+            return RAKNET_ALREADY_STARTED;
+        if (max_connections == 0 || max_connections > 65534)
+            return INVALID_MAX_CONNECTIONS;
+        if (sockets == nullptr || count != 1)
+            return INVALID_SOCKET_DESCRIPTORS;
+        const bool is_v6 = sockets->socketFamily == AF_INET6;
+        const char *any = is_v6 ? "::" : "0.0.0.0";
+        const std::string address =
+            detail::host_and_port(sockets->hostAddress[0] != 0 ? sockets->hostAddress : any, sockets->port);
+        rakwire_options_t options;
+        if (rakwire_options_init(&options, sizeof options) < 0)
+            return COULD_NOT_GENERATE_GUID;
+        options.bind_address = address.c_str();
+        options.max_connections = max_connections;
+        options.max_incoming = static_cast<std::uint16_t>(max_connections);
+        // Clients are accepted here, because SetMaximumIncomingConnections() may change the limit later.
+        options.defer_incoming = 1;
+        options.out_of_band = 1;
+        options.password = password_.data();
+        options.password_length = password_.size();
+        if (protocol_ != 0) {
+            options.protocol_version = protocol_;
+            std::memset(options.accepted_versions, 0, sizeof options.accepted_versions);
+            options.accepted_versions[0] = protocol_;
+        }
+        const int result = rakwire_endpoint_open(&options, &endpoint_);
+        if (result >= 0)
+            max_connections_ = max_connections;
+        clock_offset_ = static_cast<std::int64_t>(GetTime()) - CLOCK_START_MS;
+        return result >= 0 ? RAKNET_STARTED
+             : result == RAKWIRE_ERROR_BIND ? SOCKET_PORT_ALREADY_IN_USE
+             : result == RAKWIRE_ERROR_ADDRESS ? SOCKET_FAILED_TO_BIND : STARTUP_OTHER_FAILURE;
+    }
     Remote *find(const AddressOrGUID &target)
     {
         return const_cast<Remote *>(static_cast<const RakPeerInterface *>(this)->find(target));
     }
     const Remote *find(const AddressOrGUID &target) const
     {
+        if (!owner_.allows())
+            return nullptr;
         for (const Remote &remote : remotes_)
             if (target.rakNetGuid != UNASSIGNED_RAKNET_GUID ? remote.guid == target.rakNetGuid
                                                             : remote.address == target.systemAddress)
@@ -732,6 +774,7 @@ private:
         }
     }
 
+    detail::Owner owner_;
     rakwire_endpoint_t endpoint_ = 0;
     unsigned max_connections_ = 0;
     unsigned max_incoming_ = 0;

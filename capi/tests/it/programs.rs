@@ -71,10 +71,24 @@ fn a_wrong_password_is_reported_to_the_client() {
 #[test]
 fn invalid_input_returns_error_codes_in_c_and_cpp() {
     let to = crate::common::scratch("bad");
-    for (compiler, standard, source) in
-        [("gcc", "c11", "tests/bad_input.c"), ("g++", "c++17", "tests/bad_input_cpp.cpp")]
-    {
+    for (compiler, standard, source) in [
+        ("gcc", "c11", "tests/bad_input.c"),
+        ("g++", "c++17", "tests/bad_input_cpp.cpp"),
+        ("g++", "c++20", "tests/bad_input_cpp.cpp"),
+    ] {
         run(&mut Command::new(compile(compiler, standard, source, Build::Sanitized, &to)));
+    }
+}
+
+#[test]
+fn calls_on_another_thread_stop_a_debug_build_and_fail_in_a_release_build() {
+    let to = crate::common::scratch("threads");
+    let source = "tests/threads.cpp";
+    let release = to.join("release.cpp");
+    let include = crate::common::folder().join(source);
+    fs::write(&release, format!("#define NDEBUG\n#include \"{}\"\n", include.display())).expect("a program");
+    for source in [source, release.to_str().expect("a path in UTF-8")] {
+        run(&mut Command::new(compile("g++", "c++17", source, Build::Sanitized, &to)));
     }
 }
 
