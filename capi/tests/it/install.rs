@@ -34,6 +34,37 @@ fn echo(server: &Path, client: &Path, prefix: &Path) {
     assert_eq!(run(&mut command), "echoed 100, wrong 0\n");
 }
 
+/// Configures a build for Windows, which needs no library, and returns what the package says about the libraries.
+fn for_windows(option: &str) -> String {
+    let build = crate::common::scratch(&format!("windows{option}"));
+    fs::remove_dir_all(&build).expect("an old build folder");
+    let mut command = Command::new("cmake");
+    command.arg("-S").arg(crate::common::folder()).arg("-B").arg(&build).arg(option);
+    command.args(["-DCMAKE_SYSTEM_NAME=Windows", "-DCMAKE_C_COMPILER=x86_64-w64-mingw32-gcc"]);
+    command.args(["-DCMAKE_INSTALL_LIBDIR=lib", "-DRAKWIRE_CARGO_TARGET=x86_64-pc-windows-gnu"]);
+    run(&mut command);
+    ["rakwireConfig.cmake", "cmake_install.cmake"]
+        .map(|file| fs::read_to_string(build.join(file)).expect("a generated file"))
+        .concat()
+}
+
+/// Only the MinGW compiler exists on Linux; the names for Microsoft's compiler follow the variable `MSVC` alone.
+#[test]
+fn the_package_for_windows_names_the_files_that_cargo_writes() {
+    let [gnu, msvc] = ["-DMSVC=", "-DMSVC=1"].map(for_windows);
+    for (text, import, archive) in
+        [(gnu, "librakwire_c.dll.a", "librakwire_c.a"), (msvc, "rakwire_c.dll.lib", "rakwire_c.lib")]
+    {
+        let release = "/cargo/x86_64-pc-windows-gnu/release";
+        for file in ["rakwire_c.dll", import, archive] {
+            assert!(text.contains(&format!("{release}/{file}\"")), "{file} is not installed:\n{text}");
+        }
+        assert!(text.contains("/bin/rakwire_c.dll\""), "{text}");
+        assert!(text.contains(&format!("IMPORTED_IMPLIB \"${{PACKAGE_PREFIX_DIR}}/lib/{import}\"")), "{text}");
+        assert!(text.contains(&format!("\"${{PACKAGE_PREFIX_DIR}}/lib/{archive}\"")), "{text}");
+    }
+}
+
 #[test]
 fn the_commands_of_the_readme_install_the_library_and_compile_the_examples() {
     let to = crate::common::scratch("install");
