@@ -74,6 +74,18 @@ impl Bridge {
         Ok(())
     }
 
+    /// Fails all pending operations with an exception, because nothing will wake them.
+    fn fail(&self, py: Python<'_>, error: &Bound<'_, PyAny>) -> PyResult<()> {
+        let waiting = std::mem::take(&mut *lock(&self.waiting));
+        for future in waiting.into_values() {
+            let future = future.bind(py);
+            if !future.call_method0(intern!(py, "done"))?.is_truthy()? {
+                future.call_method1(intern!(py, "set_exception"), (error,))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns an object on which a thread can wait, for event loops that cannot watch sockets.
     fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.listener))

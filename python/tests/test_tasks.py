@@ -269,6 +269,29 @@ def test_a_loop_that_cannot_watch_sockets_is_woken_by_a_thread() -> None:
     assert "rakwire-loop" not in [thread.name for thread in threading.enumerate()]
 
 
+def test_pending_calls_fail_when_the_listening_thread_fails_and_later_calls_work() -> None:
+    loop = _LoopWithoutReaders()
+
+    async def talk() -> None:
+        async with connected() as (here, there):
+            pending = [asyncio.create_task(end.recv()) for end in (here, there)]
+            await asyncio.sleep(0)
+            bridge, _ = enter()
+            # The thread can no longer receive from this file.
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, bridge.fileno())
+            os.close(null)
+            for task in pending:
+                with pytest.raises(OSError):
+                    await task
+            assert enter()[0] is not bridge
+            await here.send(b"\x86after the failure")
+            assert (await there.recv()).data == b"\x86after the failure"
+
+    loop.run_until_complete(asyncio.wait_for(talk(), 30))
+    loop.close()
+
+
 def test_waiting_does_not_block_other_python_threads() -> None:
     """Another thread makes progress while a task waits."""
     steps = 0

@@ -51,12 +51,29 @@ def _watch(
     bridge_ref: "weakref.ref[_native.Bridge]",
     loop_ref: "weakref.ref[asyncio.AbstractEventLoop]",
 ) -> None:
-    while watch.wait(_LONGEST_WAIT):
+    is_listening = True
+    while is_listening:
+        error = None
+        try:
+            is_listening = watch.wait(_LONGEST_WAIT)
+        except OSError as failure:
+            error, is_listening = failure, False
         bridge, loop = bridge_ref(), loop_ref()
         if bridge is None or loop is None or loop.is_closed():
             return
         try:
-            loop.call_soon_threadsafe(bridge.wake_waiting)
+            if error is not None:
+                loop.call_soon_threadsafe(_fail, loop, bridge, error)
+            elif is_listening:
+                loop.call_soon_threadsafe(bridge.wake_waiting)
         except RuntimeError:  # The loop was closed just now.
             return
         del bridge, loop
+
+
+def _fail(loop: asyncio.AbstractEventLoop, bridge: _native.Bridge, error: OSError) -> None:
+    """Fail the pending calls of a loop whose thread cannot listen any more. Later calls open another bridge."""
+    if vars(loop).get("_rakwire_bridge") is bridge:
+        del vars(loop)["_rakwire_bridge"]
+        _bridges.pop(loop, None)
+    bridge.fail(error)
