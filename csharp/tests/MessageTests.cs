@@ -1,5 +1,6 @@
 using System;
 using System.Linq;
+using System.Threading;
 
 namespace Rakwire.Tests
 {
@@ -25,6 +26,38 @@ namespace Rakwire.Tests
                             pair.Server.Send(pair.Back, there.Data, there.Reliability, there.Channel);
                             Expect.Bytes(message, pair.WaitFor(pair.Client, EventKind.Message).Data);
                         }
+        }
+
+        /// <summary>The server in the README then answers a connection that no longer exists, so it must not throw.</summary>
+        [Test]
+        static void a_message_and_a_disconnect_in_one_frame_leave_a_server_running()
+        {
+            using (var pair = Pair.Connected())
+            {
+                pair.Client.Send(pair.There, new byte[] { 0x86, 7 });
+                pair.Client.Flush();
+                pair.Client.Disconnect(pair.There);
+                pair.Client.Flush();
+                bool isAnswered = false, isOver = false;
+                for (int frame = 0; frame < 10000 && !isOver; frame++)
+                {
+                    // Both datagrams arrive before the first update.
+                    Thread.Sleep(frame == 0 ? 20 : 1);
+                    pair.Server.Update();
+                    while (pair.Server.Poll(out var e))
+                    {
+                        isOver |= e.Kind == EventKind.Disconnected;
+                        if (e.Kind != EventKind.Message)
+                            continue;
+                        isAnswered = true;
+                        Connection from = e.Connection;
+                        Expect.Equal(ErrorCode.NotConnected, pair.Server.TrySend(from, e.Data, e.Reliability, e.Channel));
+                        Expect.Fails(ErrorCode.NotConnected, () => pair.Server.Send(from, new byte[] { 0x86 }));
+                    }
+                    pair.Server.Flush();
+                }
+                Expect.True(isAnswered && isOver, "the message and the disconnect have arrived");
+            }
         }
 
         [Test]

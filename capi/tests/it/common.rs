@@ -99,25 +99,40 @@ pub(crate) struct Background(Child);
 impl Background {
     /// Starts a server that prints `ready PORT`. Returns it with its port.
     pub(crate) fn server(command: &mut Command) -> (Self, u16) {
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = child.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
-        let mut output = child.stdout.take().expect("standard output");
-        let mut line = String::new();
-        let mut byte = [0];
-        while output.read(&mut byte).expect("output of the server") == 1 && byte[0] != b'\n' {
-            line.push(byte[0].into());
-        }
+        let mut server = Self::start(command);
+        let line = server.line();
         let port = line.strip_prefix("ready ").and_then(|port| port.trim().parse().ok());
         let port = port.unwrap_or_else(|| panic!("{command:?} printed {line:?} instead of \"ready PORT\""));
-        child.stdout = Some(output);
-        (Self(child), port)
+        (server, port)
+    }
+
+    /// Starts a program.
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        Self(child.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}")))
+    }
+
+    /// Waits for the next line of output, and returns it without its end.
+    pub(crate) fn line(&mut self) -> String {
+        let output = self.0.stdout.as_mut().expect("standard output");
+        let mut line = String::new();
+        let mut byte = [0];
+        while output.read(&mut byte).expect("output of the program") == 1 && byte[0] != b'\n' {
+            line.push(byte[0].into());
+        }
+        line
+    }
+
+    /// Returns true while the program runs.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.0.try_wait().expect("a state of the program").is_none()
     }
 
     /// Closes the standard input of a program, waits until it exits, and returns the rest of its output.
     pub(crate) fn finish(mut self) -> String {
         drop(self.0.stdin.take());
         let start = Instant::now();
-        while self.0.try_wait().expect("a state of the program").is_none() {
+        while self.is_running() {
             assert!(
                 start.elapsed() < Duration::from_secs(30),
                 "the program did not exit within 30 s after its input was closed"

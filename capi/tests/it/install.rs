@@ -60,7 +60,10 @@ fn the_package_for_windows_names_the_files_that_cargo_writes() {
             assert!(text.contains(&format!("{release}/{file}\"")), "{file} is not installed:\n{text}");
         }
         assert!(text.contains("/bin/rakwire_c.dll\""), "{text}");
-        assert!(text.contains(&format!("IMPORTED_IMPLIB \"${{PACKAGE_PREFIX_DIR}}/lib/{import}\"")), "{text}");
+        assert!(
+            text.contains(&format!("IMPORTED_IMPLIB \"${{PACKAGE_PREFIX_DIR}}/lib/{import}\"")),
+            "{text}"
+        );
         assert!(text.contains(&format!("\"${{PACKAGE_PREFIX_DIR}}/lib/{archive}\"")), "{text}");
     }
 }

@@ -92,25 +92,69 @@ fn calls_on_another_thread_stop_a_debug_build_and_fail_in_a_release_build() {
     }
 }
 
-/// Compiles the code blocks of the README.
+/// Returns the code blocks of a document that are in one language.
+fn blocks<const COUNT: usize>(document: &str, language: &str) -> [String; COUNT] {
+    let text = fs::read_to_string(crate::common::folder().join(document)).expect("a document");
+    let open = format!("```{language}\n");
+    let found = text.split(&open).skip(1).map(|rest| rest.split("```").next().unwrap_or_default().to_owned());
+    let found: Vec<_> = found.collect();
+    found
+        .try_into()
+        .unwrap_or_else(|found: Vec<_>| panic!("{} blocks of {language} in {document}", found.len()))
+}
+
+/// Compiles code of a document that is only a part of a program.
+fn check_part(name: &str, header: &str, before: &str, code: &str, compiler: &str) {
+    let source = crate::common::scratch("parts").join(name);
+    let text = format!("#include <{header}>\nvoid game(void);\nvoid game(void) {{\n{before}{code}}}\n");
+    fs::write(&source, text).expect("a program");
+    let mut command = Command::new(compiler);
+    command
+        .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"])
+        .arg(crate::common::folder().join("include"));
+    run(command.arg(&source));
+}
+
 #[test]
 fn examples_of_the_readme_compile() {
-    let readme = fs::read_to_string(crate::common::folder().join("README.md")).expect("a README");
-    let to = crate::common::scratch("readme");
-    for (fence, header, name, compiler) in
-        [("```c\n", "rakwire.h", "readme.c", "gcc"), ("```cpp\n", "rakwire.hpp", "readme.cpp", "g++")]
-    {
-        let code = readme.split_once(fence).and_then(|(_, rest)| rest.split_once("```"));
-        let (code, _) = code.unwrap_or_else(|| panic!("no {fence} in the README"));
+    let [in_c] = blocks("README.md", "c");
+    check_part("readme.c", "rakwire.h", "", &in_c, "gcc");
+    let [in_cpp] = blocks("README.md", "cpp");
+    check_part("readme.cpp", "rakwire.hpp", "", &in_cpp, "g++");
+}
+
+#[test]
+fn the_server_and_the_client_of_the_chapter_run() {
+    let to = crate::common::scratch("chapter");
+    let [server, secure] = blocks("../docs/from-c.md", "cpp");
+    check_part("chapter.cpp", "rakwire.hpp", "rakwire::Key server_public_key{};\n", &secure, "g++");
+    let [client] = blocks("../docs/from-c.md", "c");
+    let program = |name: &str, code: &str, port: u16, compiler: &str, standard: &str| {
+        assert!(code.contains(":19132"), "{name} has no port to replace");
         let source = to.join(name);
-        let text = format!("#include <{header}>\nvoid game(void);\nvoid game(void) {{\n{code}}}\n");
-        fs::write(&source, text).expect("a program");
-        let mut command = Command::new(compiler);
-        command
-            .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"])
-            .arg(crate::common::folder().join("include"));
-        run(command.arg(&source));
+        fs::write(&source, code.replace("19132", &port.to_string())).expect("a program");
+        compile(compiler, standard, source.to_str().expect("a path in UTF-8"), Build::Sanitized, &to)
+    };
+
+    // The server of the chapter answers many clients, and outlives them.
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let port = free.expect("a free port").port();
+    let mut running =
+        Background::start(&mut Command::new(program("server.cpp", &server, port, "g++", "c++17")));
+    let [_, echo] = examples("gcc", "c11", Build::Static, &to);
+    for _ in 0..3 {
+        let output = run(Command::new(&echo).args([&address(port), "100", "100"]));
+        assert!(output.contains("wrong 0"), "{output}");
     }
+    assert!(running.is_running());
+
+    // The client of the chapter connects. `stdbuf` makes the server write each line at once.
+    let [other, _] = examples("gcc", "c11", Build::Static, &to);
+    let (mut other, port) =
+        Background::server(Command::new("stdbuf").arg("-oL").arg(other).arg("127.0.0.1:0"));
+    let mut running = Background::start(&mut Command::new(program("client.c", &client, port, "gcc", "c11")));
+    assert!(other.line().ends_with(" connected"));
+    assert!(running.is_running());
 }
 
 /// The program does not count the first exchange, which allocates buffers.
