@@ -49,7 +49,7 @@ pub(super) fn packages() -> [Stage; 4] {
 pub(super) fn workspaces() -> [Stage; 9] {
     [
         Stage::in_workspace("capi", "the C library and its C++ headers: lints, bad input, foreign peers, installation",
-            &[Need::CppCompiler, Need::Cmake, Need::PkgConfig, Need::Valgrind, Need::CppPeer])
+            &[Need::CppCompiler, Need::Cmake, Need::PkgConfig, Need::Valgrind, Need::MinGw, Need::CppPeer])
             .tier(Tier::Nightly, "a separate workspace, and C programs with sanitizers and valgrind"),
         Stage::in_workspace("conformance", "each case of the conformance suite passes a model of RakNet, and fails the mutant of it", &[])
             .tier(Tier::Nightly, "a separate workspace, which few changes affect"),
