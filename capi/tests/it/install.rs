@@ -1,8 +1,8 @@
-//! Runs the commands of the README: installs into an empty folder, and compiles the examples with pkg-config and with
-//! CMake.
+//! Runs the commands of the chapter and of the README: installs into an empty folder, and compiles the examples with
+//! pkg-config and with CMake.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{Background, run};
@@ -16,10 +16,15 @@ fn block(name: &str) -> String {
     code.unwrap_or_else(|| panic!("no block {name} in the README")).0.to_owned()
 }
 
-fn shell(script: &str, folder: &Path, prefix: &Path) -> String {
+/// Runs commands of a document in a folder. `home` stands for the home folder of their user.
+fn shell(script: &str, folder: &Path, home: &Path) -> String {
     let mut command = Command::new("sh");
-    command.args(["-e", "-c", script]).current_dir(folder);
-    command.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).env("LD_LIBRARY_PATH", prefix.join("lib"));
+    command.args(["-e", "-c", script]).current_dir(folder).env("HOME", home);
+    // By default, Rust's tools are in the real home folder.
+    let real = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    for (variable, name) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+        command.env(variable, std::env::var_os(variable).map_or_else(|| real.join(name), PathBuf::from));
+    }
     run(&mut command)
 }
 
@@ -69,40 +74,42 @@ fn the_package_for_windows_names_the_files_that_cargo_writes() {
 }
 
 #[test]
-fn the_commands_of_the_readme_install_the_library_and_compile_the_examples() {
+fn the_commands_of_the_documents_install_the_library_and_compile_the_examples() {
     let to = crate::common::scratch("install");
-    let (build, prefix, user) = (to.join("build"), to.join("prefix"), to.join("user"));
+    let (home, user) = (to.join("home"), to.join("user"));
+    let prefix = home.join(".local");
     // The build folder is reused, but an earlier installation is removed.
-    let _ = fs::remove_dir_all(&prefix);
+    let _ = fs::remove_dir_all(&home);
     let _ = fs::remove_dir_all(&user);
     fs::create_dir_all(&user).expect("a folder");
+    let clone = to.join("rakwire");
+    let _ = fs::remove_file(&clone);
+    std::os::unix::fs::symlink(crate::common::folder().join(".."), &clone).expect("a link");
 
-    // Runs in the root folder of the repository, with scratch folders instead of those in the README.
-    let install = block("install")
-        .replace("-B build", &format!("-DCMAKE_INSTALL_LIBDIR=lib -B {}", build.display()))
-        .replace("--build build", &format!("--build {}", build.display()))
-        .replace("--install build", &format!("--install {}", build.display()))
-        .replace("/usr/local", &prefix.display().to_string());
-    let repository = crate::common::folder().join("..");
-    shell(&install, &repository, &prefix);
+    let chapter = fs::read_to_string(clone.join("docs/from-c.md")).expect("a chapter");
+    let [install, by_pkg_config] = ["install", "pkg-config"].map(block);
+    for commands in [&install, &by_pkg_config] {
+        assert!(chapter.contains(&format!("```sh\n{commands}```")), "the chapter has other commands");
+        assert_eq!(commands.lines().count(), 2);
+    }
+    shell(&install, &to, &home);
 
     for example in ["echo.c", "server.c"] {
         fs::copy(crate::common::folder().join("examples").join(example), user.join(example))
             .expect("an example");
     }
-    let by_pkg_config = block("pkg-config");
-    shell(&by_pkg_config, &user, &prefix);
-    shell(&by_pkg_config.replace("echo", "server"), &user, &prefix);
+    shell(&by_pkg_config, &user, &home);
+    shell(&by_pkg_config.replace("echo", "server"), &user, &home);
     echo(&user.join("server"), &user.join("echo"), &prefix);
 
     fs::write(user.join("CMakeLists.txt"), block("cmake")).expect("a project");
     let by_cmake =
         format!("cmake -S . -B built -DCMAKE_PREFIX_PATH={} && cmake --build built", prefix.display());
-    shell(&by_cmake, &user, &prefix);
+    shell(&by_cmake, &user, &home);
     echo(&user.join("server"), &user.join("built/echo"), &prefix);
     let with_static = block("cmake").replace("rakwire::rakwire", "rakwire::static");
     fs::write(user.join("CMakeLists.txt"), with_static).expect("a project");
-    shell(&by_cmake, &user, &prefix);
+    shell(&by_cmake, &user, &home);
     let libraries = run(Command::new("ldd").arg(user.join("built/echo")));
     assert!(!libraries.contains("rakwire"), "the static library is in the program: {libraries}");
     echo(&user.join("server"), &user.join("built/echo"), &prefix);
