@@ -109,11 +109,17 @@ static void a_message_and_a_disconnect_in_one_frame()
             server.flush();
         }
         EXPECT(is_connected);
-        client.send(there, "\x86hello");
-        client.flush();
+        // An acknowledgement of a reliable message would delay the disconnect.
+        client.send(there, "\x86hello", {rakwire::Reliability::Unreliable});
         client.disconnect(there);
-        client.flush();
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        // The disconnect follows the message in a later frame, before the server's next one.
+        for (int frame = 0; frame < 50; frame++) {
+            client.flush();
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+            client.update();
+            while (client.poll()) {
+            }
+        }
     }
     for (int frame = 0; frame < 5000 && !is_over; frame++) {
         server.wait(std::chrono::milliseconds(1));
