@@ -48,8 +48,8 @@ pub(super) trait Driver: Debug {
     /// Removes and returns the next event.
     fn poll(&mut self) -> Option<Happened<Self::Failure, Self::End>>;
 
-    /// Starts connecting to the next address of the server after an attempt has failed. Returns false if there is none, or
-    /// if the server has answered.
+    /// Starts connecting to the next address of the server after an attempt has failed. Returns false if there is none,
+    /// or if the server has answered.
     fn dial_next(&mut self, _failure: &Self::Failure) -> bool {
         false
     }

@@ -189,8 +189,8 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// Starts connecting to the next usable address. Returns the error of the last address if none is usable, and `None` if
-    /// no address is left.
+    /// Starts connecting to the next usable address. Returns the error of the last address if none is usable, and
+    /// `None` if no address is left.
     fn dial(
         &mut self,
         endpoint: &mut polled::Endpoint<RakNet>,

@@ -23,6 +23,19 @@ pub(super) const NEEDS: [Need; 7] = [
 
 const FOLDER: &str = "bevy";
 const CHAPTER: &str = "docs/from-bevy.md";
+/// The manifest of a new crate, with the profile of the backend's workspace.
+const MANIFEST: &str = r#"[package]
+name = "game"
+edition = "2024"
+
+[workspace]
+
+[profile.dev]
+debug = "line-tables-only"
+
+[profile.dev.package."*"]
+debug = false
+"#;
 /// The game, which is a program and a page.
 const EXAMPLE: &str = "snowballs";
 
@@ -70,9 +83,7 @@ fn install(shell: &Shell) -> Result<()> {
         .context("create a link to the repository")?;
     let game = folder.join("game");
     files::create_folder(&game.join("src"))?;
-    let manifest = "[package]\nname = \"game\"\nedition = \"2024\"\n\n[workspace]\n\n[profile.dev]\ndebug = \"line-tables-only\"\n\n\
-                    [profile.dev.package.\"*\"]\ndebug = false\n";
-    files::write(&game.join("Cargo.toml"), manifest)?;
+    files::write(&game.join("Cargo.toml"), MANIFEST)?;
     files::write(&game.join("src/main.rs"), block(&text, "rust")?)?;
     files::copy(&shell.path(FOLDER).join("Cargo.lock"), &game.join("Cargo.lock"))?;
     shell.cmd("sh", ["-e", "-c", commands]).folder(&game).run()?;
