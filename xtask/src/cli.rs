@@ -28,7 +28,7 @@ pub fn command() -> Command {
     ];
     let tiers = [
         (Tier::Check, "Run before a commit: formatting, lints and checks of texts"),
-        (Tier::Test, "Run the tests of every part, with one other RakNet implementation"),
+        (Tier::Test, "Test every part, also against one other RakNet implementation"),
         (Tier::Ci, "Run before a merge: `check`, `test`, all other RakNet implementations, sizes, packages"),
         (Tier::Nightly, "Run everything: `ci`, and stages that are slow or rarely find anything"),
     ];
