@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_the_cookie_key_file_installs_a_random_key() {
+    fn unsetting_the_cookie_keys_option_installs_a_random_key() {
         let path = std::env::temp_dir().join(format!("rakwire-relay-{}-cookies", std::process::id()));
         std::fs::write(&path, "000102030405060708090a0b0c0d0e0f").unwrap();
         let without = Config::new("127.0.0.1:0".parse().unwrap());

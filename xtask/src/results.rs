@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_counted_in_the_format_of_each_runner_and_once() {
+    fn tests_are_counted_once_in_every_runners_format() {
         let cargo = "test result: ok. 5 passed; 0 failed; 0 ignored\ntest result: FAILED. 2 passed; 1 failed; 0 ignored";
         assert_eq!(tests(cargo), Some((7, 1)));
         let again =

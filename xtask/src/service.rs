@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_ends_at_once_is_reported_with_its_exit_code() {
+    fn a_server_that_exits_immediately_is_reported_with_its_exit_code() {
         for script in ["exit 3", "echo listening on 127.0.0.1:1; exit 3"] {
             let error = start(script).map(|_| ()).unwrap_err();
             assert_eq!(error.to_string(), "the server has stopped: exit code 3");

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_are_found_by_name_in_their_order_and_once() {
+    fn stages_are_found_once_in_the_order_of_the_table() {
         let wanted = ["slow", "good", "slow"].map(str::to_owned);
         assert_eq!(names(&find(&stages(), &wanted).unwrap()), ["good", "slow"]);
         assert!(find(&stages(), &[]).is_err());

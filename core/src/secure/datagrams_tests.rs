@@ -88,7 +88,7 @@ fn a_datagram_opens_only_with_the_keys_of_its_recipient() {
 }
 
 #[test]
-fn unsealed_datagrams_are_malformed() {
+fn datagrams_that_are_too_short_or_lack_bit_7_are_malformed() {
     let [_, mut server] = both();
     assert_eq!(receive(&mut server, &[0x80; 18]), Err(OpenError::Malformed));
     assert_eq!(receive(&mut server, &[0x80; 19]), Err(OpenError::Forged));

@@ -222,7 +222,7 @@ fn pass(socket: &UdpSocket, header: &[u8], by: &UdpSocket, to: SocketAddr) -> bo
 
 /// Connects to an address at which no socket listens, and then to the server.
 #[cfg(target_os = "linux")]
-fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
+fn an_attempt_at_a_closed_port_fails_immediately<P: Subject>() {
     let (_reserved, closed) = closed_port();
     let mut pair = Pair::<P>::new();
     // Without the report, the attempt would exceed the time limit of a test.
@@ -239,14 +239,14 @@ fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_raknet_attempt_at_a_closed_port_ends_at_once() {
-    an_attempt_at_a_closed_port_ends_at_once::<RakNet>();
+fn a_raknet_attempt_at_a_closed_port_fails_immediately() {
+    an_attempt_at_a_closed_port_fails_immediately::<RakNet>();
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_game_protocol_attempt_at_a_closed_port_ends_at_once() {
-    an_attempt_at_a_closed_port_ends_at_once::<GameProtocol>();
+fn a_game_protocol_attempt_at_a_closed_port_fails_immediately() {
+    an_attempt_at_a_closed_port_fails_immediately::<GameProtocol>();
 }
 
 /// Connects a client to a server behind a simulated network, and returns both.

@@ -582,7 +582,7 @@ fn a_call_flood_does_not_drop_refusals_of_other_callers() {
 
 /// Without any time passing, each call gets an answer or a refusal.
 #[test]
-fn concurrent_calls_beyond_the_limit_are_refused_at_once() {
+fn concurrent_calls_beyond_the_limit_are_refused_immediately() {
     type Many<C> = RemoteCalls<RakNet, C, 6, 16, 128>;
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Many::new(()), Many::new(Game::default()));

@@ -269,7 +269,7 @@ impl Client {
 }
 
 #[tokio::test]
-async fn forged_headers_and_reserved_control_bytes_do_not_pass() {
+async fn marked_datagrams_have_the_outcome_of_the_table() {
     for mark in marks() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let change = |config: &mut Config| {

@@ -271,7 +271,7 @@ fn a_flood_of_messages_is_bounded_by_the_bytes_received() {
 }
 
 #[test]
-fn data_is_queued_while_the_client_accepts_nothing() {
+fn data_is_queued_while_the_client_acknowledges_nothing() {
     let mut network = Network::connect(Version::Either, None);
     let mut count = 0;
     while network.server.has_room() {

@@ -122,7 +122,7 @@ async fn check(relay: &Running, server: &Server, transport: &str, mark: &Mark) {
 }
 
 #[tokio::test]
-async fn forged_headers_and_reserved_control_bytes_do_not_pass() {
+async fn marked_datagrams_have_the_outcome_of_the_table() {
     for reads_headers in [true, false] {
         let server = Server::bind().await;
         let mut config = config(server.address());

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prerequisites_come_first_and_once() {
+    fn each_prerequisite_precedes_its_dependents_and_occurs_once() {
         let order = Need::with_required(&[Need::Page, Need::Node]);
         let place = |need| order.iter().position(|other| *other == need).unwrap();
         for need in &order {

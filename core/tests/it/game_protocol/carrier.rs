@@ -217,7 +217,7 @@ fn a_lost_chunk_of_a_burst_is_resent() {
 
 /// A closing connection does not wait for the long timeout of a stream carrier.
 #[test]
-fn data_lost_beyond_a_stream_is_resent_at_once_when_closing() {
+fn data_lost_beyond_a_stream_is_resent_immediately_when_closing() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     path.lose(1);

@@ -205,7 +205,7 @@ fn unreliable_messages_pass_while_a_reliable_message_is_resent() {
 }
 
 #[test]
-fn reliable_packets_are_acknowledged_at_once_and_delivered_once() {
+fn reliable_packets_are_acknowledged_immediately_and_delivered_once() {
     let (mut server, id) = server_with_client();
     let hello = packet(5, 0, 3, b"hello");
     assert_eq!(feed(&mut server, &hello), [[6, 0, 0, 3]]);
@@ -467,7 +467,7 @@ fn a_lost_end_is_repeated() {
 }
 
 #[test]
-fn a_client_may_reconnect_at_once_from_the_same_port() {
+fn a_client_may_reconnect_immediately_from_the_same_port() {
     let mut net = Net::new(latency(20), 3);
     for _ in 0..20 {
         let (here, _) = net.connect();

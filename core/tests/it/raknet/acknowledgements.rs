@@ -66,7 +66,7 @@ fn time_to_receipt(length: usize) -> Duration {
 
 /// The last part of a long message is acknowledged immediately. A short message waits for the acknowledgement delay.
 #[test]
-fn a_complete_long_message_is_acknowledged_at_once() {
+fn a_complete_long_message_is_acknowledged_immediately() {
     assert_eq!(time_to_receipt(NINE_PARTS), ROUND_TRIP);
     assert_eq!(time_to_receipt(TWO_PARTS), ROUND_TRIP + Config::new([0; 32]).ack_delay);
 }

@@ -199,7 +199,7 @@ fn a_large_split_count_takes_no_memory_and_closes_the_connection() {
 }
 
 #[test]
-fn two_peers_that_abort_at_once_stop_notifying_each_other() {
+fn two_peers_that_abort_simultaneously_stop_notifying_each_other() {
     let (mut net, client, server) = connected();
     let split = Some(Split { count: u32::MAX, id: 1, index: 7 });
     let datagram = data(NEXT, CapsuleHeader { split, ..capsule(Reliability::Reliable, NEXT, 0) }, b"\x86");

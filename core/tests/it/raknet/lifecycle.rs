@@ -298,7 +298,7 @@ fn can_send_reports_whether_a_message_would_be_accepted() {
 }
 
 #[test]
-fn a_cancelled_attempt_fails_at_once() {
+fn a_cancelled_attempt_fails_immediately() {
     let mut net = Net::new(latency(1), 1);
     let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
     assert!(net.pair.a.connect(net.pair.now, net.pair.b_address).is_err());

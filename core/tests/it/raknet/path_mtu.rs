@@ -44,7 +44,7 @@ fn dial(server: SocketAddr, longest: usize) -> (Peer<'static>, Vec<usize>) {
 }
 
 #[test]
-fn a_request_too_large_for_the_interface_is_shortened_at_once() {
+fn a_request_too_large_for_the_interface_is_shortened_immediately() {
     for (server, longest, expected) in [
         (ipv4(), 1_464, &[1_464][..]),
         (ipv4(), 1_400, &[1_464, 1_172]),

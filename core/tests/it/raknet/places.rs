@@ -186,7 +186,7 @@ fn a_single_loss_does_not_close_an_idle_connection() {
 }
 
 #[test]
-fn an_unacknowledged_refusal_frees_its_slot_at_once() {
+fn an_unacknowledged_refusal_frees_its_slot_immediately() {
     // The slot is free for another client, and for the refused client if it retries with the right password.
     for (address, guid) in [([10, 0, 0, 3], 2), ([10, 0, 0, 2], 1)] {
         let mut lan = Lan::new(1, |_| {});

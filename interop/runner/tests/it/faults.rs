@@ -93,7 +93,7 @@ fn a_fault_exists_for_each_rule() {
 
 /// Limits depend on the end, because a limit must explain only failures of its own end.
 #[test]
-fn a_finding_states_the_end_that_broke_the_rule() {
+fn a_finding_names_the_side_that_broke_the_rule() {
     for (fault, name, by) in [
         (Fault::NoReply2, "handshake", By::Server),
         (Fault::NoMessage13, "handshake", By::Client),

@@ -12,7 +12,7 @@ use crate::support::DEADLINE;
 
 by_both_protocols!(
     messages_of_all_sizes_go_both_ways,
-    many_connections_exchange_messages_at_once,
+    many_connections_exchange_messages_simultaneously,
     a_broadcast_reaches_all_but_one,
     a_message_right_after_the_handshake_arrives,
     a_slow_reader_loses_no_message_and_blocks_no_other_connection,
@@ -57,7 +57,7 @@ async fn a_broadcast_reaches_all_but_one<P: Subject>() {
     }
 }
 
-async fn many_connections_exchange_messages_at_once<P: Subject>() {
+async fn many_connections_exchange_messages_simultaneously<P: Subject>() {
     let server = echo_all(server::<P>(|_| {}).await);
     let address = server.local_addr();
     let clients: Vec<_> = (0..100)

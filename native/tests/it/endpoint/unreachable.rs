@@ -12,7 +12,7 @@ use super::subject::{
 use crate::support::{DEADLINE, closed_port};
 
 by_both_protocols!(
-    an_attempt_at_a_closed_port_ends_at_once,
+    an_attempt_at_a_closed_port_fails_immediately,
     the_next_address_is_tried_immediately,
     a_refusal_counts_as_an_answer,
     no_attempt_is_made_without_addresses,
@@ -20,7 +20,7 @@ by_both_protocols!(
     an_endpoint_without_error_reports_waits_for_its_timeout,
 );
 
-async fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
+async fn an_attempt_at_a_closed_port_fails_immediately<P: Subject>() {
     // Without the report, the attempt would exceed the time limit of a test.
     let client = client::<P>(|_| {}).await;
     let (_reserved, closed) = closed_port();
@@ -108,7 +108,7 @@ async fn an_endpoint_without_error_reports_waits_for_its_timeout<P: Subject>() {
 }
 
 #[tokio::test]
-async fn a_ping_to_a_closed_port_ends_at_once() {
+async fn a_ping_to_a_closed_port_fails_immediately() {
     let client = client::<rakwire::raknet::RakNet>(|_| {}).await;
     let (_reserved, closed) = closed_port();
     let pong = tokio::time::timeout(DEADLINE, client.ping(closed, 2 * DEADLINE)).await;

@@ -311,7 +311,7 @@ async fn reserved_ids_are_refused() {
 
 /// Both endpoints connect to each other at the same time, and a single connection results.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_endpoints_may_connect_to_each_other_at_once() {
+async fn two_endpoints_may_connect_to_each_other_simultaneously() {
     let bind = || Endpoint::bind("127.0.0.1:0", Options::server(2).expect("entropy"));
     let (first, second) = (bind().await.expect("a free port"), bind().await.expect("a free port"));
     for round in 0..20 {

@@ -353,7 +353,7 @@ fn the_client_address_is_announced_again_after_silence() {
 }
 
 #[test]
-fn forged_headers_and_reserved_control_bytes_do_not_pass() {
+fn marked_datagrams_have_the_outcome_of_the_table() {
     for mark in marks() {
         let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
         bench.front.admission.proxy_protocol = mark.reads_headers;
