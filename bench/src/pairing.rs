@@ -74,12 +74,12 @@ impl Pairing {
         Peer::ALL.into_iter().flat_map(|client| Peer::ALL.map(|server| Self { client, server }))
     }
 
-    /// Returns true if exactly one end is rakwire.
+    /// Returns true if exactly one side is rakwire.
     pub(crate) fn is_mixed(self) -> bool {
         (self.client == Peer::Rakwire) != (self.server == Peer::Rakwire)
     }
 
-    /// Returns true if neither end is rakwire.
+    /// Returns true if neither side is rakwire.
     pub(crate) fn is_foreign(self) -> bool {
         self.client != Peer::Rakwire && self.server != Peer::Rakwire
     }

@@ -233,7 +233,7 @@ impl Report {
 ///
 /// Returns an error if a socket of the suite fails.
 pub fn run(case: &'static Case, target: SocketAddr, timing: Timing, options: &Options) -> io::Result<Report> {
-    // Retry once, because another program may have taken the free port in the meantime.
+    // Retry once, because another program may have taken the free port before the server bound it.
     let start = |line| start::server(line, START).or_else(|_| start::server(line, START));
     let server = options.server.as_deref().map(start).transpose()?;
     if let Some((_, address)) = server.as_ref().filter(|_| case.role != Role::GameServer) {

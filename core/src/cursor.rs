@@ -44,7 +44,7 @@ error_enum! {
 /// ```
 /// use rakwire::wire::{Source, Value, Wire, WireError, control::Control};
 ///
-/// /// Records the fields that the parser saw, in order.
+/// /// Records the fields in the order in which the parser read them.
 /// struct Recorder<'a>(&'a [u8], Vec<(&'static str, Value<'a>)>);
 ///
 /// impl<'a> Source<'a> for Recorder<'a> {

@@ -195,7 +195,7 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
     /// Closes the connection, and waits until the close is complete.
     ///
     /// Reliable messages sent earlier are delivered first, for at most the `close_timeout` of the configuration; then
-    /// the remote is notified. Messages that arrive in the meantime are discarded. The close continues if the future is
+    /// the remote is notified. Messages that arrive during the wait are discarded. The close continues if the future is
     /// dropped.
     pub async fn disconnect(&self) {
         self.reference.update(|hooked, now, id| {

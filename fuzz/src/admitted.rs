@@ -32,7 +32,7 @@ use crate::time::Now;
 const USED_MAX: usize = 3;
 /// The wall-clock time at the start of each input, in seconds since the Unix epoch.
 const START: u64 = 1_700_000_000;
-/// The number of new clients per address that may arrive at once. One more per second is allowed.
+/// The number of new clients per address that may arrive in a burst. One more per second is allowed.
 const BURST: u32 = 8;
 /// The message to an address that exceeds its rate.
 const TOO_FAST: &str = "too many new clients from your address or network";

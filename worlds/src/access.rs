@@ -18,7 +18,7 @@ const RESEND: Duration = Duration::from_millis(250);
 const STREAM_BUFFER: usize = 64 * 1_024;
 const HEAD: usize = 6;
 
-/// Returns a datagram preceded by an IPv4 address; the address of an IPv6 peer is replaced by zeros.
+/// Prepends an IPv4 address and a port to a datagram. An IPv6 address becomes 0.0.0.0; its port is kept.
 pub(crate) fn wrap(address: SocketAddr, datagram: &[u8]) -> Vec<u8> {
     let ip = match address {
         SocketAddr::V4(address) => *address.ip(),

@@ -120,7 +120,7 @@ impl core::error::Error for QueueError {
     }
 }
 
-/// The reliable messages of one connection that wait for free send memory, in order.
+/// A queue of the reliable messages of one connection that wait for free send memory, oldest first.
 ///
 /// It is for programs that cannot wait when they send, such as a game with a frame loop.
 /// [`Peer::send`](super::Peer::send) refuses a message while the connection lacks memory ([`SendError::QuotaExceeded`],

@@ -228,7 +228,7 @@ impl Delivery {
     pub const UNRELIABLE_SEQUENCED: Self = Self::new(Reliability::UnreliableSequenced);
     /// [`Reliability::Reliable`]: delivered exactly once, in any order.
     pub const RELIABLE: Self = Self::new(Reliability::Reliable);
-    /// [`Reliability::ReliableOrdered`] on channel 0: delivered exactly once, in order.
+    /// [`Reliability::ReliableOrdered`] on channel 0: delivered exactly once, in the order in which they were sent.
     pub const RELIABLE_ORDERED: Self = Self::new(Reliability::ReliableOrdered);
     /// [`Reliability::ReliableSequenced`] on channel 0: retransmitted, and outdated messages are dropped.
     pub const RELIABLE_SEQUENCED: Self = Self::new(Reliability::ReliableSequenced);

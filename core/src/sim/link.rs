@@ -18,7 +18,7 @@ use crate::wire::IP_UDP_OVERHEAD;
 /// use rakwire::Instant;
 /// use rakwire::sim::{Bottleneck, Conditions, Link};
 ///
-/// // 1,000 bytes per second, and two datagrams of 1,000 bytes at once: the second waits for the first.
+/// // 1,000 bytes per second, and two datagrams of 1,000 bytes sent together: the second waits for the first.
 /// let bottleneck = Some(Bottleneck::with_queue_of(8_000, Duration::from_secs(5)));
 /// let mut link = Link::new(Conditions { bottleneck, ..Conditions::default() }, 1);
 /// link.send(Instant::ZERO, &[0; 972]);

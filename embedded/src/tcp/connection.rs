@@ -187,7 +187,7 @@ impl<'d> Connection<'d> {
     }
 
     /// Closes the connection gracefully. Waits at most 10 s until all messages have arrived and the remote has closed
-    /// its side. Messages that arrive in the meantime are dropped. If the remote has closed first, messages sent
+    /// its side. Messages that arrive during the wait are dropped. If the remote has closed first, messages sent
     /// earlier still arrive.
     pub async fn disconnect(&mut self) {
         self.closed.set(self.closed.get().or(Some(DisconnectReason::Local)));

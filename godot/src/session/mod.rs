@@ -73,7 +73,7 @@ enum LinkState {
     Open,
     /// This side is disconnecting the peer.
     Leaving,
-    /// The connection has closed, but some of its packets were not read yet.
+    /// The connection has closed, but some of its packets have not been read yet.
     Ended,
 }
 

@@ -27,7 +27,7 @@ impl Side {
         self.session.unique_id()
     }
 
-    /// Returns the peers that have connected, in order.
+    /// Returns the peers that have connected, in the order of their connections.
     pub(crate) fn joined(&self) -> Vec<i32> {
         self.notices
             .iter()
@@ -35,7 +35,7 @@ impl Side {
             .collect()
     }
 
-    /// Returns the peers that have disconnected, in order.
+    /// Returns the peers that have disconnected, in the order of their disconnections.
     pub(crate) fn left(&self) -> Vec<i32> {
         self.notices
             .iter()

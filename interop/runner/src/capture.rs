@@ -19,7 +19,7 @@ const UDP_HEADER: u16 = 8;
 /// The client's port in a pcap file. The server's port is 19132, by which Wireshark recognises RakNet.
 const CLIENT_PORT: u16 = 19_131;
 
-/// An end of the path between client and server.
+/// A side of a connection: the client or the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The client.
@@ -29,7 +29,7 @@ pub enum End {
 }
 
 impl End {
-    /// Returns the other end.
+    /// Returns the other side.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -92,7 +92,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Returns the datagrams of one end with their indices in the capture.
+    /// Returns the datagrams that one side sent, with their indices in the capture.
     pub fn of(&self, from: End) -> impl Iterator<Item = (usize, &Record)> {
         self.records.iter().enumerate().filter(move |(_, record)| record.from == from)
     }

@@ -136,7 +136,7 @@ impl Message {
         self.shows(rule, self.from, why)
     }
 
-    /// Returns the finding that an end breaks a rule about this message.
+    /// Returns the finding that a side breaks a rule about this message.
     #[must_use]
     pub fn shows(&self, rule: Rule, by: impl Into<By>, why: impl Into<String>) -> Broken {
         Broken::at(rule, by, self.record, self.offset, why)
@@ -158,7 +158,7 @@ struct Piece {
     carriers: Vec<usize>,
 }
 
-/// Reassembles the messages of one end, in the order in which they were first sent.
+/// Reassembles the messages of one side, in the order in which they were first sent.
 ///
 /// # Errors
 ///
@@ -201,7 +201,7 @@ pub fn messages(capture: &Capture, from: End) -> Result<Vec<Message>, Broken> {
     Ok(groups.into_iter().filter_map(|pieces| joined(capture, from, pieces)).collect())
 }
 
-/// Returns each capsule of one end, grouped with its retransmissions.
+/// Returns each capsule that one side sent, grouped with its retransmissions.
 fn pieces(capture: &Capture, from: End) -> Result<Vec<Piece>, Broken> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut by_number: BTreeMap<u32, usize> = BTreeMap::new();

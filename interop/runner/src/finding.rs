@@ -5,7 +5,7 @@ use crate::rules::Rule;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The end that broke a rule.
+/// The side that broke a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -13,7 +13,7 @@ pub enum By {
     Client,
     /// The server.
     Server,
-    /// One end or both; the capture does not show which.
+    /// One side or both; the capture does not show which.
     #[default]
     Both,
 }
@@ -44,7 +44,7 @@ impl From<End> for By {
 pub struct Broken {
     /// The rule.
     pub rule: Rule,
-    /// The end that broke it.
+    /// The side that broke it.
     pub by: By,
     /// The index of the datagram in the capture; `None` if the rule is broken by a missing datagram.
     pub record: Option<usize>,

@@ -21,7 +21,7 @@ pub struct Limit {
     pub cases: Vec<String>,
     /// The rules that captures break.
     pub rules: Vec<String>,
-    /// The end that fails. Default: both ends.
+    /// The side that fails. Default: both sides.
     #[serde(default)]
     pub end: By,
     /// The reason, as a sentence about the peer.
@@ -45,7 +45,7 @@ impl Limit {
     }
 
     fn explains(&self, cell: &Cell) -> bool {
-        // If the capture does not show which end failed, a limit of either end explains it.
+        // If the capture does not show which side failed, a limit of either side explains it.
         let is_of_its_end = self.end == By::Both || cell.by == By::Both || self.end == cell.by;
         self.covers(cell) && names(&self.rules, &cell.rule) && is_of_its_end
     }

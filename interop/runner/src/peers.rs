@@ -168,7 +168,7 @@ impl Drop for Server {
         if matches!(self.end(), Ok(Some(_))) {
             return;
         }
-        // The server may have exited in the meantime.
+        // The server may have exited since the check, so an error is not a fault.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

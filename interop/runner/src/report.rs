@@ -20,7 +20,7 @@ pub struct Cell {
     pub verdict: String,
     /// The rule that the capture breaks.
     pub rule: String,
-    /// The end that broke the rule.
+    /// The side that broke the rule.
     #[serde(default)]
     pub by: By,
     /// The section of docs/raknet.md that states the rule.

@@ -41,8 +41,8 @@ fn of_port(line: &str, port: u16) -> Option<String> {
     }
 }
 
-/// A path between two sockets that delays datagrams by different times, so that they overtake each other. Each end
-/// connects to the proxy address of the other end.
+/// A path between two sockets that delays datagrams by different times, so that they are reordered. Each peer
+/// connects to the proxy address of the other peer.
 struct Path {
     /// The proxy addresses of the C++ peer and of our endpoint.
     faces: [SocketAddr; 2],
@@ -100,7 +100,7 @@ async fn carry(faces: [UdpSocket; 2], [ours, original]: [SocketAddr; 2], seed: u
 async fn dial(endpoint: &Endpoint, to: SocketAddr) -> Connection {
     match endpoint.connect(to).await {
         Ok(connection) => connection,
-        // The attempt of the C++ peer had succeeded before this end connected.
+        // The attempt of the C++ peer had succeeded before our endpoint connected.
         Err(error) => match tokio::time::timeout(TIME_LIMIT, endpoint.accept()).await {
             Ok(Some(connection)) => connection,
             _ => panic!("neither attempt succeeded: {error}"),

@@ -76,7 +76,7 @@ impl Server {
         self.lines.recv_timeout(TIME_LIMIT).map_err(|error| error.to_string())
     }
 
-    /// Returns the lines that the program has printed and that were not read yet.
+    /// Returns the lines that the program has printed and that have not been read yet.
     pub(crate) fn printed_lines(&self) -> impl Iterator<Item = String> {
         self.lines.try_iter()
     }

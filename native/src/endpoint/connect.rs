@@ -463,7 +463,7 @@ impl<P: Protocol> Incoming<P> {
 impl Incoming<RakNet> {
     /// Returns the GUID that the client chose for itself. It is not verified.
     ///
-    /// The protocol version is not available: it is in the client's first request, for which a server keeps no state.
+    /// The protocol version is not available: it is in the client's first request, which the server does not store.
     #[must_use]
     pub fn guid(&self) -> Guid {
         Guid(self.client.guid.unwrap_or_default())

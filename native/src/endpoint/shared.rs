@@ -179,7 +179,7 @@ impl<P: Protocol> Shared<P> {
         let (queue, clock) = (&self.io.arrival_queue, &self.io.clock);
         let mut reader = self.io.reader();
         if !reader.may_have_waiting(now) {
-            // Another thread may have read the socket in the meantime.
+            // Another thread may have read the socket before this call.
             queue.take(now).iter().for_each(|batch| state.handle_arrived(batch));
             return Some(now);
         }
@@ -247,7 +247,7 @@ impl<P: Protocol> Shared<P> {
         let has_unconnected = !state.dispatcher.unconnected.is_empty() || has_ended;
         let has_refused = !state.dispatcher.refused_clients.is_empty() || has_ended;
         if matches!(next, Next::Sleep(_)) && outgoing.is_empty() {
-            // No message can have been queued in the meantime, because the lock is held.
+            // No message can have been queued since the timeouts were handled, because the lock is held.
             self.io.idle.notify_waiters();
         }
         let woken = state.dispatcher.blocked_senders.take();

@@ -325,7 +325,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         is_queued.then_some(()).ok_or(CallError::TooManyCalls)
     }
 
-    /// Cancels a call. If it was not sent yet, it is not sent; otherwise the function may still run. Returns
+    /// Cancels a call. If it is still queued, it is not sent; otherwise the function may still run. Returns
     /// false if the call is not in progress.
     pub fn cancel(&mut self, id: CallId) -> bool {
         self.outgoing.retain(|message| message.call != Some(id.number));

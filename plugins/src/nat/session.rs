@@ -41,7 +41,7 @@ pub(super) struct Session {
     connects: bool,
     candidates: Vec<SocketAddr, MAX_CANDIDATES>,
     acks: Deque<SocketAddr, MAX_ACKS>,
-    /// The address to connect to, if that step was not returned yet.
+    /// The address to connect to, if that step has not been returned yet.
     connect_to: Option<SocketAddr>,
     phase: Phase,
     ends_at: Instant,

@@ -49,8 +49,8 @@ struct Unsent<const BYTES: usize> {
 
 /// The voice plugin, for up to `PEERS` connections.
 ///
-/// Each connection has a buffer of `FRAMES` frames of up to `BYTES` bytes, at most 508. The module documentation has
-/// an example.
+/// Each connection buffers `FRAMES` frames of up to `BYTES` bytes each. `BYTES` must be at most 508. The module
+/// documentation has an example.
 #[derive(Debug)]
 pub struct Voice<const PEERS: usize, const FRAMES: usize, const BYTES: usize> {
     config: VoiceConfig,

@@ -123,8 +123,8 @@ impl Targets {
         named.into_iter().filter_map(of_target).collect()
     }
 
-    /// Returns the targets with the addresses that were looked up. A target that a reload has resolved in the meantime
-    /// keeps the result of the reload.
+    /// Returns the targets with the addresses that were looked up. A target that a reload has resolved during the
+    /// look-up keeps the result of the reload.
     pub(crate) fn updated(&self, looked_up: &[LookedUp]) -> Self {
         let mut targets = self.clone();
         for LookedUp { before, found } in looked_up {

@@ -196,8 +196,8 @@ fn lifetime(answer: i64) -> Option<Duration> {
     }
 }
 
-/// Parses the announcement in a value, or returns the reason why it is unusable. A key that has expired in the meantime
-/// has an empty value.
+/// Parses the announcement in a value, or returns the reason why it is unusable. The value is empty if the key expired
+/// after it was listed.
 fn usable(name: &TargetName, value: &[u8]) -> Result<Option<Announcement>, String> {
     let text = str::from_utf8(value).map_err(|_| "it is not UTF-8 text".to_owned())?;
     if text.is_empty() {

@@ -86,7 +86,7 @@ pub struct FlowLimits {
     pub rate: Option<Rate>,
 }
 
-/// A rate limit for datagrams from a client to its game server. A burst of one second's rate passes at once.
+/// A rate limit for datagrams from a client to its game server. A burst of one second's rate passes without delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Datagrams per second.

@@ -104,7 +104,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Answers request 1. The reply is shorter than the request and depends only on it; no state is kept.
+    /// Answers request 1 and stores nothing about the client except its use of the rate limit per network. The reply is
+    /// never longer than the request.
     fn handle_request_1(
         &mut self,
         now: Now,

@@ -425,7 +425,7 @@ mod tests {
         let due = Instant::now();
         let mut catch_up = CatchUp::default();
         assert!(!catch_up.is_over(due, due + LATE));
-        // The input read in the meantime has moved the deadline, and the timer is late again.
+        // Input that was read during the pause has moved the deadline, and the timer is late again.
         let moved = due + Duration::from_secs(10);
         let late = moved + LATE;
         assert!(!catch_up.is_over(moved, late));

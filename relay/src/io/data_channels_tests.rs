@@ -279,7 +279,7 @@ async fn marked_datagrams_have_the_outcome_of_the_table() {
         let mut client = Client::open(&relay, OPEN).await;
         client.control().await;
         let (arrived, flow) = client.send_to(&server, &[&mark.datagram, b"end"]).await;
-        // A PROXY header of the relay may precede the mark.
+        // The relay's own PROXY header may precede the datagram.
         let has_passed = arrived.iter().any(|datagram| datagram.ends_with(&mark.datagram));
         let to_server = mark.to_server("data channels");
         assert_eq!(has_passed, to_server == MarkOutcome::Passes, "{} to the server", mark.name);

@@ -239,7 +239,7 @@ where
     fn send_to_server(&mut self, id: FlowId, bytes: &[u8], stride: usize) {
         match self.flow_socket(id) {
             Ok(Some((server, socket))) => self.shared.send_to_server(&socket, (id, server), bytes, stride),
-            // The flow has ended in the meantime.
+            // The flow was closed after the front queued this datagram.
             Ok(None) => self.shared.drop_all(FrontDropReason::UnknownSource, bytes, stride),
             Err(error) => {
                 let server = self.shared.front().route(id).map(|route| route.server.to_string());

@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Refused));
     }
 
-    /// `make_room` frees a slot at once. Client 1, which still waits for an eviction, must not get it.
+    /// `make_room` frees a slot immediately. Client 1, which still waits for an eviction, must not get it.
     #[tokio::test]
     async fn a_slot_freed_by_make_room_goes_to_the_client_that_asked() {
         let mut full = Full::new(2).await;

@@ -236,8 +236,8 @@ pub(crate) fn quic_config(certificate: &QuicCertificate) -> Result<QuicServerCon
 const VALIDITY: Validity =
     Validity { before: Duration::from_secs(24 * 60 * 60), after: Duration::from_secs(12 * 24 * 60 * 60) };
 
-/// The time before its expiry at which a certificate is replaced. It allows for a relay that is suspended in the
-/// meantime.
+/// The time before its expiry at which a certificate is replaced. Six days leave time to renew even if the relay's
+/// machine is suspended for days before the expiry.
 const RENEWED_BEFORE: Duration = Duration::from_secs(6 * 24 * 60 * 60);
 
 /// The interval at which the expiry is checked. It is short, because the machine may be suspended or its clock may be

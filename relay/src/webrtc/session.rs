@@ -167,7 +167,7 @@ pub(crate) struct Session {
     is_ended: bool,
     /// True if encrypted data from the client has arrived since the last query.
     has_received: bool,
-    /// Bytes of datagrams in SCTP's queue that were not sent yet.
+    /// Bytes of datagrams in SCTP's queue that have not been sent yet.
     unsent: usize,
     /// The time since which the client has acknowledged none of the outstanding data.
     unacknowledged_since: Option<Instant>,

@@ -130,7 +130,7 @@ async fn a_single_use_token_admits_one_connection() {
     assert_eq!(closed, (4401, "the token has been used".to_owned()));
 }
 
-/// The secret of the flow replaces the token, which may have expired or been used in the meantime.
+/// The secret of the flow replaces the token, which may have expired or been used since the flow was opened.
 #[tokio::test]
 async fn a_client_resumes_its_flow_without_another_token() {
     let key = SigningKey::ed25519().unwrap();

@@ -585,7 +585,7 @@ fn ping() -> Vec<u8> {
 }
 
 /// Starts a relay with WebTransport, and with a front if configured, on one free UDP port of this address. If another
-/// program takes the port in the meantime, tries another port.
+/// program takes the port before the relay binds it, tries another port.
 async fn on_one_port(mut config: Config, ip: IpAddr, has_front: bool) -> (Relay, SocketAddr) {
     loop {
         let address = UdpSocket::bind((ip, 0)).unwrap().local_addr().unwrap();

@@ -35,7 +35,7 @@ impl ObjectBody {
         Cuboid::standing(self.position, object_size(self.kind))
     }
 
-    /// Puts a dropped object on the ground. It stays loose, so a player can pick it up at once.
+    /// Puts a dropped object on the ground. It stays loose, so a player can pick it up immediately.
     pub(super) const fn put_down(&mut self) {
         self.place = Place::Standing;
         self.position.z = 0.0;

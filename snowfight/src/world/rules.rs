@@ -37,7 +37,7 @@ pub const LONGEST_THROW: f32 = 128.0;
 pub(super) const STEP: f32 = 1.0 / 120.0;
 /// The length of a tick, in seconds.
 pub(super) const TICK: f32 = 1.0 / 60.0;
-/// The maximum time simulated at once, in seconds.
+/// The maximum time simulated in one update, in seconds.
 pub(super) const MAX_BACKLOG: f32 = 1.0;
 /// The interval at which removed objects regrow, in ticks. In the original game they do not regrow.
 pub(super) const REGROWTH_TICKS: u32 = 10 * TICKS_PER_SECOND;

@@ -22,7 +22,7 @@ const MAX_DRIFT: f64 = 30.0;
 const DRIFT_RATE: f64 = 0.05;
 /// The fraction of a correction that remains after each frame.
 const CORRECTION_DECAY: f32 = 0.85;
-/// The largest correction that is smoothed, in tiles; a larger one is drawn at once.
+/// The largest correction that is smoothed, in tiles; a larger one is applied immediately.
 const MAX_SMOOTHED: f32 = 2.0;
 /// The number of past positions stored per entity.
 const TRACK: usize = 12;

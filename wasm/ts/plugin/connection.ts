@@ -56,7 +56,7 @@ export class SendQueue {
     this.#send();
   }
 
-  /** Removes a message that was not sent yet. */
+  /** Removes a message that has not been sent yet. */
   remove(message: WaitingMessage): void {
     this.#messages = this.#messages.filter((other) => other !== message);
   }

@@ -177,7 +177,7 @@ async function play(): Promise<void> {
     if (is("connecting", "playing")) {
       hud.showLock(playing.net.secure);
     } else {
-      // The attempt was cancelled or replaced in the meantime.
+      // The attempt was cancelled or replaced while it connected.
       playing.net.close();
     }
   } catch (error) {

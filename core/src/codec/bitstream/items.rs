@@ -489,7 +489,7 @@ impl BitStreamWriter<'_> {
     }
 }
 
-/// Calls `read` three times, in order.
+/// Calls `read` three times and returns the results in the order of the calls.
 fn each<T>(mut read: impl FnMut() -> Result<T, WireError>) -> Result<[T; 3], WireError> {
     Ok([read()?, read()?, read()?])
 }

@@ -153,7 +153,7 @@ impl<T, const N: usize> PluginHost<T, N> {
         self.attached.iter().find(|attached| attached.key == key).map(|attached| attached.stats)
     }
 
-    /// Returns the keys of the attached plugins, in order.
+    /// Returns the keys of the attached plugins, in the order in which they were attached.
     pub fn keys(&self) -> impl Iterator<Item = PluginKey> {
         self.attached.iter().map(|attached| attached.key)
     }

@@ -136,7 +136,7 @@ pub(crate) struct Partial {
     pub(crate) received: u32,
     /// The number of leading parts that were appended to the vector.
     pub(crate) appended: u32,
-    /// The number of blocks reserved in the pool for parts that were not received yet.
+    /// The number of blocks reserved in the pool for parts that have not been received yet.
     pub(crate) promised: u32,
 }
 

@@ -107,7 +107,7 @@ impl Request2<'_> {
     /// request 1.
     ///
     /// The cookie is requested once per first request, because a client without cookie support repeats its second
-    /// request after each reply. The response is shorter than the request.
+    /// request after each reply. The response is never longer than the request.
     fn request_cookie(&self, config: &Config, state: &mut State<'_>) -> Option<Answer> {
         let Self { from, mtu, source, .. } = *self;
         let may_request =

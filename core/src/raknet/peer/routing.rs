@@ -185,9 +185,10 @@ impl Peer<'_, RakNet> {
         state.keep_unconnected(&mut tables.pool, stats, (from, guid), kind, data);
     }
 
-    /// Handles request 1 without keeping state for its source.
+    /// Handles request 1 without creating a connection.
     ///
-    /// The response is shorter than the request.
+    /// If no cookie is required, only fixed-size hashed tables record the source. The response is never longer than the
+    /// request.
     fn handle_request_1(&mut self, from: SocketAddr, protocol: u8, mtu: u16, length: usize) {
         /// The sizes of reply 1 in bytes: with a cookie, and with a cookie and a key.
         const WITH_COOKIE: usize = 32;
@@ -238,7 +239,7 @@ impl Peer<'_, RakNet> {
         for at in slots.into_iter().flatten() {
             let is_rejecting =
                 self.tables.connections.slot(at).is_some_and(|slot| slot.connection.is_rejecting());
-            // If the refusal was not sent yet, close the connection; its slot is free for the next request.
+            // If the refusal has not been sent yet, close the connection; its slot is free for the next request.
             if is_rejecting && !self.release_if_evictable(at) {
                 self.with(at, Connection::forget_rejection);
             }

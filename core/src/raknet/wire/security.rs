@@ -145,7 +145,8 @@ const TAIL_6: usize = 29 + 2 + 8;
 impl<'a> ClientSecurity<'a> {
     /// Reads the security fields of request 2.
     ///
-    /// A server keeps no state after request 1, so a cookie is recognized by the length of request 2.
+    /// A server that sent a cookie has stored nothing about the client, so the length of request 2 shows whether it
+    /// contains the cookie.
     pub(super) fn read<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         if matches!((source.remaining(), source.peek().first()), (TAIL_4, Some(4)) | (TAIL_6, Some(6))) {
             return Ok(Self::None);

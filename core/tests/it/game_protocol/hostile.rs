@@ -268,6 +268,7 @@ fn hostile_connections_take_at_most_their_memory_limit() {
         while server.send(START, hostile, &[7; 504], Reliable).is_ok() {}
         assert_eq!(server.send(START, hostile, &[7; 504], Reliable), Err(SendError::QuotaExceeded));
     }
+    // Eight connections with 8 blocks in each direction.
     assert!(server.blocks_available() >= 256 - 8 * 16, "{}", server.blocks_available());
     assert_eq!(server.send(START, honest, &[7; 4_200], Reliable), Err(SendError::NeverFits));
     assert_eq!(server.send(START, honest, &[7; 504], Reliable), Ok(None));

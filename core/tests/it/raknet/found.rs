@@ -48,7 +48,7 @@ fn the_disconnection_notification_follows_earlier_messages() {
     );
 }
 
-/// Regression: a connection that was draining while the machine slept never reached its end, because an acknowledgement
+/// Regression: a connection that was draining while the machine slept was never freed, because an acknowledgement
 /// that could not be sent stayed due.
 #[test]
 fn a_draining_connection_is_freed_after_a_sleep() {

@@ -13,7 +13,7 @@ use crate::support::secure::{client_key, pinned, requiring_server, secure_client
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 const BETWEEN_MESSAGES: Duration = Duration::from_millis(250);
 
-/// A peer that records the low two bits of each epoch in which it sends, in order.
+/// A peer that records the low two bits of each epoch in which it sends, oldest first.
 struct Recorded {
     peer: Peer<'static>,
     epochs: Vec<u8>,

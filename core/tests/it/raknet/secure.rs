@@ -454,7 +454,8 @@ fn modified_challenges_get_no_reply_2() {
     assert!(steps.server.stats().dropped(DropReason::HandshakeLimit) > 0, "the rate limit must apply");
 }
 
-/// A modified reply 2, or one without an answer, does not fail the attempt. The genuine reply completes it.
+/// A modified reply 2, or one without an answer, does not fail the attempt, which continues when the genuine reply
+/// arrives.
 #[test]
 fn modified_replies_are_dropped_and_the_attempt_continues() {
     /// The offset of the encryption flag of reply 2, after id, magic, GUID, address and MTU.

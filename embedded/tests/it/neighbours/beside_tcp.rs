@@ -93,7 +93,7 @@ fn an_incomplete_tcp_handshake_times_out_for_the_next_client() {
         net.forge(2, forged_syn(ABSENT, 2));
         tokio::time::sleep(Duration::from_millis(50)).await;
         let here = loop {
-            // The server refused the connection in the meantime.
+            // The server refuses connections until the incomplete handshake times out.
             if let Ok(connection) = Connection::connect(here, memory(), (address, PORT).into()).await {
                 break connection;
             }

@@ -53,7 +53,7 @@ pub(super) fn idle(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Checks that the pings of an end that arrived before `until` are answered. A peer may answer only the
+/// Checks that the pings of one side that arrived before `until` are answered. A peer may answer only the
 /// newest of several.
 fn pings_answered(talk: &Talk<'_>, end: End, until: Duration) -> Result<(), Broken> {
     let pings: Vec<&Message> =

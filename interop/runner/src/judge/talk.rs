@@ -25,7 +25,7 @@ pub(super) struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// Returns the messages of one end.
+    /// Returns the messages that one side sent.
     pub(super) fn of(&self, end: End) -> &[Message] {
         match end {
             End::Client => &self.client,
@@ -33,12 +33,12 @@ impl Talk<'_> {
         }
     }
 
-    /// Returns the message with which an end disconnects.
+    /// Returns the message with which a side disconnects.
     pub(super) fn goodbye_of(&self, end: End) -> Option<&Message> {
         self.of(end).iter().find(|message| message.id() == Some(id::DISCONNECTION))
     }
 
-    /// Returns the application messages of an end.
+    /// Returns the application messages that one side sent.
     pub(super) fn user(&self, end: End) -> impl Iterator<Item = &Message> {
         self.of(end).iter().filter(|message| message.is_of_an_application())
     }

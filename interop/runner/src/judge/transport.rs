@@ -11,7 +11,8 @@ use rakwire_conformance::wire::UDP_OVERHEAD;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The time limit for an acknowledgement. Messages that arrive within this time of the end are not judged.
+/// The time limit for an acknowledgement. Messages that arrive within this time before the end of the capture are not
+/// judged.
 /// Some peers delay their first acknowledgement by 1.5 s.
 const ACKNOWLEDGEMENT_TIME: Duration = Duration::from_millis(2_500);
 
@@ -71,7 +72,7 @@ pub(super) fn acknowledgements_of_sent(capture: &Capture) -> Result<(), Broken> 
     Ok(())
 }
 
-/// Returns the first arrival time of each datagram number of an end.
+/// Returns the first arrival time of each datagram number that one side sent.
 fn arrivals_of(capture: &Capture, from: End) -> BTreeMap<u32, Duration> {
     let mut arrivals = BTreeMap::new();
     for (_, sent) in capture.of(from) {
@@ -83,7 +84,7 @@ fn arrivals_of(capture: &Capture, from: End) -> BTreeMap<u32, Duration> {
     arrivals
 }
 
-/// Returns the acknowledgements that reached an end, each as time, first and last number.
+/// Returns the acknowledgements that reached a side, each as time, first and last number.
 fn acknowledged_ranges(capture: &Capture, of: End) -> Vec<(Duration, u32, u32)> {
     let arrived = capture.of(of.other()).filter_map(|(_, sent)| Some((sent.at, sent.arrived()?, sent)));
     arrived
@@ -138,7 +139,7 @@ pub(super) fn acknowledged(talk: &Talk<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Checks that the path affected a message of each end.
+/// Checks that the path affected a message from each side.
 pub(super) fn path(case: &Case, talk: &Talk<'_>) -> Result<(), Broken> {
     let wanted = match case.path {
         Kind::Clean | Kind::Narrow => return Ok(()),

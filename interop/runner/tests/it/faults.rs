@@ -91,7 +91,8 @@ fn a_fault_exists_for_each_rule() {
     }
 }
 
-/// Limits depend on the end, because a limit must explain only failures of its own end.
+/// A finding names the side (client or server) that broke the rule, because a limit excuses only failures of its own
+/// side.
 #[test]
 fn a_finding_names_the_side_that_broke_the_rule() {
     for (fault, name, by) in [

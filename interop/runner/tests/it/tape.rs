@@ -69,11 +69,11 @@ pub(crate) struct Tape {
     fault: Fault,
     now: Duration,
     capture: Capture,
-    /// The next datagram number of each end.
+    /// The next datagram number of each side.
     datagrams: [u32; 2],
-    /// The next reliable message number of each end.
+    /// The next reliable message number of each side.
     reliable: [u32; 2],
-    /// The next ordering or sequencing index of each end.
+    /// The next ordering or sequencing index of each side.
     indices: [u32; 2],
     splits: u16,
 }
@@ -221,7 +221,7 @@ impl Tape {
         true
     }
 
-    /// Adds a message and its acknowledgement. The path affects the first message of each end.
+    /// Adds a message and its acknowledgement. The path affects the first message of each side.
     fn message(&mut self, from: End, number: u32) {
         let pieces = self.pieces(from, number);
         let is_first = number == 0;

@@ -51,7 +51,7 @@ pub struct Authority<P: Protocol, S, M> {
     memory: M,
     tick: u32,
     delivery: P::Delivery,
-    /// The latest client with different classes that was not polled yet.
+    /// The latest client with different classes that has not been polled yet.
     mismatch: Option<ConnectionId>,
     stats: AuthorityStats,
 }

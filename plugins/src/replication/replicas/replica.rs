@@ -19,7 +19,7 @@ pub(super) struct Replica {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) replica: Option<Replica>,
-    /// The removal of a reported entity, if it was not reported yet.
+    /// The removal of a reported entity, if the removal has not been reported yet.
     removed: Option<(u16, RemoveReason)>,
     /// The latest tick that changed this slot.
     tick: u32,

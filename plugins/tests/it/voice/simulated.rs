@@ -53,7 +53,7 @@ struct Call {
     /// The speaker's connection at the listener.
     speaker: ConnectionId,
     heard: Vec<Duration>,
-    /// The numbers of the played frames, in order.
+    /// The numbers of the played frames, in playback order.
     numbers: Vec<u32>,
     spoken: u32,
 }

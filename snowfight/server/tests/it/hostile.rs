@@ -234,7 +234,7 @@ fn assert_sound(player: &Player, whole: &[PlayerId]) {
     }
 }
 
-/// Clients complete the handshake, join, and close at once with superfluous END datagrams, 200 times.
+/// Clients complete the handshake, join, and close immediately with superfluous END datagrams, 200 times.
 #[tokio::test]
 async fn clients_that_join_and_leave_repeatedly_do_not_affect_players() {
     let _alone = ONE_AT_A_TIME.lock().await;

@@ -324,7 +324,7 @@ fn on_appended(cx: &mut Context<'_, '_>, record: Block) {
     }
 }
 
-/// Returns the number of blocks reserved for parts that were not received yet.
+/// Returns the number of blocks reserved for parts that have not been received yet.
 fn promised(cx: &Context<'_, '_>, record: Block) -> usize {
     if let BlockHeader::Partial(partial) = cx.pool.header(record) { partial.promised as usize } else { 0 }
 }

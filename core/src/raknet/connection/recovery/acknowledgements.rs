@@ -70,7 +70,8 @@ impl LossRecovery {
         Some((oldest, start..=newest.min(end)))
     }
 
-    /// Handles a record of an acknowledgement; calls `acked` with every message of the named datagrams.
+    /// Handles one record of an acknowledgement; calls `acked` for every message in the datagrams that the record
+    /// covers.
     pub(in super::super) fn on_ack_record(
         &mut self,
         cx: &mut Context<'_, '_>,
