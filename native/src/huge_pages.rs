@@ -69,7 +69,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn whole_pages_are_within_the_memory() {
+    fn only_huge_pages_inside_the_range_are_returned() {
         let at = |address: usize| core::ptr::without_provenance::<u8>(address);
         let of = |start: usize, end: usize| {
             whole_pages(&(at(start)..at(end))).map(|(start, length)| (start.addr(), length))

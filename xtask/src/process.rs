@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_a_child_ends_its_whole_group() {
+    fn dropping_a_child_kills_its_process_group() {
         let mut running = sh("sleep 600 & echo $!; wait").piped().spawn().unwrap();
         let mut stdout = io::BufReader::new(running.take_stdout().unwrap());
         let mut grandchild = String::new();

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_has_its_addresses_until_it_ends() {
+    fn a_server_returns_its_addresses_and_fails_its_check_after_it_exits() {
         let (mut server, admin) =
             start("echo listening on 127.0.0.1:1; echo other; echo monitoring on http://127.0.0.1:2; read line; exit 2").unwrap();
         assert_eq!((&*server.address, &*admin), ("127.0.0.1:1", "http://127.0.0.1:2"));

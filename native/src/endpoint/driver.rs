@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_timer_fires_early_once_if_it_was_set_earlier() {
+    async fn a_timer_set_to_an_earlier_time_fires_then_and_only_once() {
         let mut timer = Timer::default();
         assert!(waits(&mut timer, SOON).await);
         set(&mut timer, LATE).await;

@@ -461,7 +461,7 @@ fn only_the_called_peer_can_answer() {
     assert_eq!((client.open_calls(), client.stats().unexpected), (1, 1));
     receive(&mut client, ids[0], &answer[0]);
     receive(&mut client, ids[0], &answer[0]);
-    assert_eq!((client.open_calls(), client.stats().unexpected), (0, 2), "once");
+    assert_eq!((client.open_calls(), client.stats().unexpected), (0, 2), "the second answer is unexpected");
     assert_eq!(client.poll_finished().expect("the call has finished").answer::<Add>(), Ok(3));
 }
 
@@ -682,7 +682,7 @@ fn claimed_call_is_returned_only_by_poll_call() {
         panic!("the call has not finished")
     };
     assert_eq!(finished.answer::<Add>(), Ok(3));
-    assert!(matches!(client.poll_call(mine, waker), Poll::Ready(None)), "once");
+    assert!(matches!(client.poll_call(mine, waker), Poll::Ready(None)), "a result is returned once");
 }
 
 #[test]

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn announcements_are_read_back() {
+    fn announcements_round_trip_and_the_default_protocol_is_raw() {
         for kind in ProtocolKind::ALL {
             let server = Announcement {
                 name: "arena".parse().unwrap(),

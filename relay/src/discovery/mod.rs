@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_keys_are_ignored_unless_they_exceed_a_response() {
+    async fn long_keys_are_ignored_unless_they_exceed_the_response_limit() {
         let long: &[u8] = Box::leak([PREFIX.as_bytes(), &[b'a'; ANSWER_MAX]].concat().into_boxed_slice());
         let error = store(vec![(long, Some(b""))]).await.servers().await.unwrap_err();
         assert!(matches!(error, DiscoveryError::TooLong), "{error}");

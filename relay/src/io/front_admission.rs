@@ -338,7 +338,7 @@ mod tests {
 
     /// `make_room` frees a slot immediately. Client 1, which still waits for an eviction, must not get it.
     #[tokio::test]
-    async fn a_slot_freed_by_make_room_goes_to_the_client_that_asked() {
+    async fn a_slot_freed_for_a_new_client_is_not_given_to_a_waiting_one() {
         let mut full = Full::new(2).await;
         let mut admission = FrontAdmission::new(Arc::clone(&full.app), name());
         assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Later));

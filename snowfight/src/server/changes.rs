@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_keep_up_share_snapshots() {
+    fn clients_with_similar_gaps_share_snapshots() {
         assert_eq!(Gaps::new(20, 2), Gaps::default());
         assert_eq!((Gaps::default().changes, Gaps::default().snapshots), (REPORT_TICKS, SNAPSHOT_TICKS));
         assert_eq!(Gaps::new(70, 12), Gaps::new(80, 16));

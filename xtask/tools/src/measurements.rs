@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_parsed_as_it_was_written() {
+    fn a_written_table_parses_to_the_original() {
         let table = table("rustc 1.95.0", &[("flash", 1_234_567), ("ram", 12), ("stack", 999)]);
         let text = table.write("# Sizes\n");
         assert!(text.contains("| `flash` | 1,234,567 |"), "{text}");

@@ -437,7 +437,7 @@ mod tests {
         }
 
         #[test]
-        fn compressed_messages_are_read_back() {
+        fn compressed_messages_round_trip() {
             let messages = vec![vec![7; 500], vec![8; 20], b"abcabcabcabc".to_vec()];
             let bytes = compressed(&messages).expect("smaller");
             assert!(bytes.len() < 60 && bytes[..2] == [0x9C, 1]);

@@ -363,7 +363,7 @@ mod tests {
         }
 
         #[test]
-        fn unpacking_does_not_depend_on_pieces(bytes: Vec<u8>) {
+        fn unpacking_does_not_depend_on_how_the_input_is_split(bytes: Vec<u8>) {
             let pieces = cut(&bytes, &[1, 3]);
             let pieces = pieces.as_slice();
             prop_assert_eq!(unpack::<Everything>(&bytes), Everything::unpack(&mut Reader::over(&pieces)));

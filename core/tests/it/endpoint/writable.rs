@@ -21,7 +21,7 @@ fn fill<P: Protocol>(star: &mut Star<P>, client: usize, length: usize, reliable:
 }
 
 /// Checks that a connection at its memory limit is returned once its own messages are acknowledged, and no other is.
-fn each_is_reported_for_its_own_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
+fn only_the_acknowledged_connection_becomes_writable<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
     let ids: Vec<_> = star.clients.iter().map(|client| client.at_server.expect("a connection")).collect();
     for client in 0..8 {
         star.clients[client].is_alive = client == 3;
@@ -122,13 +122,13 @@ fn game_config(limit: Option<u32>) -> game_protocol::Config {
 #[test]
 fn a_raknet_connection_is_writable_after_its_own_acknowledgements() {
     let star = Star::<RakNet>::connected(capacity(8), raknet_config(Some(16)), 8);
-    each_is_reported_for_its_own_room(star, raknet::Delivery::RELIABLE);
+    only_the_acknowledged_connection_becomes_writable(star, raknet::Delivery::RELIABLE);
 }
 
 #[test]
 fn a_game_protocol_connection_is_writable_after_its_own_acknowledgements() {
     let star = Star::<GameProtocol>::connected(capacity(8), game_config(Some(16)), 8);
-    each_is_reported_for_its_own_room(star, game_protocol::Reliability::Reliable);
+    only_the_acknowledged_connection_becomes_writable(star, game_protocol::Reliability::Reliable);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn a_slot_is_free_once_the_server_disconnects_its_player() {
 }
 
 #[test]
-fn a_disconnected_player_without_acknowledgements_keeps_its_slot_for_a_second() {
+fn a_disconnected_player_that_acknowledges_nothing_keeps_its_slot_for_a_second() {
     let (mut server, first) = full_server();
     server.send(START, first, b"game over", Reliability::Reliable).expect("an open connection");
     server.disconnect(START, first);

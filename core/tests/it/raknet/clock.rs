@@ -127,7 +127,7 @@ fn every_byte_is_counted_once() {
     let stats = net.pair.a.connection_stats(client).expect("an open connection");
     assert_eq!(stats.bytes_pushed.total, 50_000);
     let sent = stats.bytes_sent.total - before.bytes_sent.total;
-    assert!((50_000..50_100).contains(&sent), "{sent} bytes: more than the messages and a few pings");
+    assert!((50_000..50_100).contains(&sent), "sent {sent} bytes instead of the messages and a few pings");
     assert_eq!((stats.bytes_resent.total, stats.loss()), (0, 0.0));
     assert!(stats.waiting.iter().all(|waiting| waiting.messages == 0));
     assert!(stats.actual_bytes_sent.total > 50_000);

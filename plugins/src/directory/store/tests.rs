@@ -140,7 +140,7 @@ fn a_file_with_a_wrong_patch_is_fetched_in_full() {
 
 /// A limit or a full disk does not mean that the patch is invalid: fetching the whole file would fail as well.
 #[test]
-fn a_patch_that_exceeds_the_directory_limit_aborts_the_transfer() {
+fn a_failed_write_during_a_patch_aborts_the_transfer() {
     let (mut store, _) = patched_store("full");
     assert_eq!(store.apply_patch(0, 1_000), Ok(PatchStep::Unfinished));
     let open = store.file(0).expect("an open file");

@@ -216,7 +216,11 @@ fn joining_is_partial_until_unreachable_pairs_connect() {
     assert_eq!(network.machine(2).mesh.join_status(), JoinStatus::Partial);
     assert_eq!(network.machine(1).mesh.join_status(), JoinStatus::Complete);
     assert_eq!(network.machine_mut(2).mesh.poll_unreachable(), Some(pair.0));
-    assert_eq!(network.machine_mut(2).mesh.poll_unreachable(), None, "once");
+    assert_eq!(
+        network.machine_mut(2).mesh.poll_unreachable(),
+        None,
+        "each unreachable peer is returned once"
+    );
     assert_eq!(network.machine_mut(0).mesh.poll_unreachable(), Some(pair.1));
     let ordered = (pair.0.min(pair.1), pair.0.max(pair.1));
     assert_eq!(network.machine(1).mesh.missing_pairs().collect::<Vec<_>>(), [ordered]);

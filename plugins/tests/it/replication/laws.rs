@@ -337,7 +337,7 @@ fn updates_can_arrive_over_another_connection() {
             here.handle_update(&update);
         }
         let acknowledgement = here.poll_acknowledgement().expect("an update has come");
-        assert_eq!(here.poll_acknowledgement(), None, "once");
+        assert_eq!(here.poll_acknowledgement(), None, "an acknowledgement is returned once");
         receive(&mut server, id, &acknowledgement);
         assert_eq!(here.get(entity).map(|replica| replica.values[0]), Some(value - 1));
         server.set(entity, 0, value).expect("a field");

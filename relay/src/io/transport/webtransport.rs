@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn datagrams_before_a_close_are_read_before_it() {
+    async fn datagrams_received_before_a_close_are_delivered_before_it() {
         let (client, server) = endpoints();
         let (sender, [mut request, _settings], mut transport) = session(&client, &server).await;
         let received = |transport: &WebTransportTransport| transport.connection.stats().frame_rx;

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uses_that_violate_the_layers_are_found_and_so_are_files_with_secrets() {
+    fn layer_violations_cycles_and_unsafe_file_creation_are_found() {
         let file = |path: &str, text: &str| (format!("udp/src/{path}.rs"), text.to_owned());
         let sources = vec![
             file("lib", "mod a;\nmod b;\nmod private_file;"),

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_declared_by_its_own_parent() {
+    fn a_file_must_be_declared_by_its_parent_module() {
         let files = [
             ("src/lib.rs", "mod a;\nmod b;\nmod inner {\n    mod leaf;\n}"),
             ("src/a/mod.rs", "mod config;"),
