@@ -107,7 +107,7 @@ pub(crate) struct PageArguments {
 }
 
 impl Arguments {
-    /// The peer under test.
+    /// Returns the role of the peer under test.
     pub(crate) fn role(&self) -> Role {
         match &self.listen {
             Some(_) => Role::Client,

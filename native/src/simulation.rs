@@ -165,7 +165,7 @@ mod present {
     pub(crate) struct NetworkEmulator {
         simulation: Simulation,
         links: HashMap<SocketAddr, Link>,
-        /// The number of links at which those without datagrams in transit are removed.
+        /// The number of links at which links without datagrams in transit are removed.
         most: usize,
         seed: u64,
     }

@@ -13,18 +13,18 @@ const PACKAGE: &str = "xtask-tools";
 /// The command of `xtask-tools` that runs a stage.
 pub const STAGE: &str = "stage";
 
-/// Builds the program.
+/// Builds `xtask-tools` and returns the path of the program.
 pub fn build(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--quiet", "--package", PACKAGE]).run()?;
     Ok(program(shell)?.display().to_string())
 }
 
-/// Runs a stage in the built program.
+/// Runs a stage in `xtask-tools`, which must be built.
 pub fn stage(shell: &Shell, name: &str) -> Result<()> {
     cmd(shell, &[STAGE, name])?.run()
 }
 
-/// Forwards a command to the built program, which reports failures itself.
+/// Forwards a command to `xtask-tools`, which must be built and reports failures itself. Returns true on success.
 pub fn forward(shell: &Shell, args: &[&str]) -> Result<bool> {
     Ok(cmd(shell, args)?.spawn()?.wait(None)?.success())
 }

@@ -349,7 +349,7 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Returns the ids of all connections.
     ///
-    /// A connection exists until its disconnection event was polled and the remote peer was notified.
+    /// A connection exists until its disconnection event has been polled and the remote peer has been notified.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> {
         let existing = self.tables.connections.occupied().filter(|(_, slot)| !slot.connection.is_lingering());
         existing.map(|(at, slot)| ConnectionId { slot: at, generation: slot.generation })

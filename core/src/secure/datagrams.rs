@@ -225,7 +225,7 @@ impl DatagramProtection {
         self.sending.epoch
     }
 
-    /// Returns true once a datagram of the peer was opened.
+    /// Returns true once a datagram from the peer has been opened.
     #[must_use]
     pub const fn has_opened(&self) -> bool {
         self.receiving.window.next() > 0

@@ -206,7 +206,8 @@ impl ServerHandshake {
 
     /// Returns the number of the challenge.
     ///
-    /// A further request of this client replaces the handshake if its number is higher and no datagram was opened yet.
+    /// A further request from this client replaces the handshake if its number is higher and no datagram has been opened
+    /// yet.
     #[must_use]
     pub const fn number(&self) -> u8 {
         self.number

@@ -98,7 +98,7 @@ impl<P: Protocol, const CALLS: usize, const BYTES: usize> Replies<P, CALLS, BYTE
         self.refusals.push(Queued { to, delivery, call: None, bytes });
     }
 
-    /// Drops all replies and pending calls of a caller after its connection was closed.
+    /// Drops all replies and pending calls of a caller after its connection has closed.
     pub(super) fn forget(&mut self, caller: ConnectionId) {
         self.answers.retain(|message| message.to != caller);
         self.later.retain(|call| call.pending.caller != caller);

@@ -137,7 +137,7 @@ impl<const WINDOW: usize> Receiver<WINDOW> {
         if core::mem::take(&mut self.is_progress_due) {
             return Some(SenderEvent::Progress(self.sent));
         }
-        // The end is reported only after the final message was sent. Otherwise an application that closes the
+        // The end is reported only after the final message has been sent. Otherwise an application that closes the
         // connection on this event would prevent that message.
         if self.failed.is_some() { None } else { self.ended.take().map(SenderEvent::Ended) }
     }

@@ -23,7 +23,7 @@ pub(super) struct Event<const PEERS: usize> {
     pub(super) waits_for_all: bool,
     pub(super) remotes: BySlot<Remote, PEERS>,
     was_completed: bool,
-    /// True if the event was completed and `poll_completed` has not returned it yet.
+    /// True if the event is complete and `poll_completed` has not returned it yet.
     pub(super) is_unreported: bool,
 }
 

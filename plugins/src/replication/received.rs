@@ -23,7 +23,7 @@ impl Received {
         self.latest
     }
 
-    /// Returns a bit for each of the 32 ticks before the latest.
+    /// Returns a bit for each of the 32 ticks before the latest; bit 0 is the tick immediately before it.
     pub(super) const fn before(self) -> u32 {
         (self.bits >> 1) as u32
     }

@@ -363,7 +363,7 @@ fn merge(into: &mut Table, from: Table, path: &mut KeyPath, set: &mut impl FnMut
     }
 }
 
-/// Returns the values of a key path, in which `*` matches every key of a table.
+/// Returns the values that a key path matches, each with its full path. `*` matches every key of a table.
 pub(super) fn find<'a>(table: &'a Table, keys: &[&str]) -> Vec<(KeyPath, &'a Value)> {
     let Some((first, rest)) = keys.split_first() else { return Vec::new() };
     let mut found = Vec::new();

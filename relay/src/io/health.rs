@@ -204,7 +204,7 @@ impl TargetWatch {
 #[derive(Debug, Default)]
 pub(crate) struct MoveLog(BTreeMap<TargetName, Moves>);
 
-/// The time at which a move of a target was last logged, and the number of moves since then that were not.
+/// The time at which a move of a target was last logged, and the number of later moves that were not logged.
 #[derive(Debug, Clone, Copy)]
 struct Moves {
     logged: Instant,

@@ -121,7 +121,7 @@ async fn a_silent_connection_does_not_delay_a_shutdown() {
     // The header timeout is longer than the test waits for the shutdown.
     let relay = start(1, 10 * TIMEOUT).await;
     let mut silent = TcpStream::connect(relay.address).await.unwrap();
-    // Connections are accepted in order, so the silent connection is being served by now.
+    // Connections are accepted in the order of arrival, so the silent connection is being served by now.
     echoes(&mut relay.client().await).await;
     relay.stop().await;
     assert_eq!(read_to_end(&mut silent).await, "");

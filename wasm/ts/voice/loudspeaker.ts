@@ -261,7 +261,7 @@ export class Concealer {
     return frame;
   }
 
-  /** Returns a concealed frame. */
+  /** Returns a frame that conceals a missing one: the last pitch period, repeated and faded out. */
   conceal(): Float32Array<ArrayBuffer> {
     if (this.#period === undefined) {
       this.#period = this.#history.slice(-periodOf(this.#history));

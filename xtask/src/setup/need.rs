@@ -19,7 +19,7 @@ pub const QEMU: &str = "qemu-system-arm";
 const BARE_DEBIAN: [(&str, &str); 2] =
     [("/usr/sbin/debootstrap", "debootstrap"), ("/usr/bin/systemd-nspawn", "systemd-container")];
 
-/// CMake, and the libraries that GameNetworkingSockets needs.
+/// Files that the build of GameNetworkingSockets needs, each with the Debian package that installs it.
 const CMAKE: [(&str, &str); 4] = [
     ("/usr/bin/cmake", "cmake"),
     ("/usr/bin/protoc", "protobuf-compiler"),

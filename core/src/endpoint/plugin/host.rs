@@ -134,7 +134,7 @@ impl<T, const N: usize> PluginHost<T, N> {
         Some(self.attached.remove(at).plugin)
     }
 
-    /// Returns an attached plugin, or `None` if it was detached.
+    /// Returns an attached plugin, or `None` if it has been detached.
     #[must_use]
     pub fn get(&self, key: PluginKey) -> Option<&T> {
         self.attached.iter().find(|attached| attached.key == key).map(|attached| &attached.plugin)

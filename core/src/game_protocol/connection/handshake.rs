@@ -46,7 +46,7 @@ pub(super) struct Handshake {
     sent_at: Instant,
     /// Client: set once a packet shows that the server has received the answer.
     is_confirmed: bool,
-    /// Set once the remote peer was challenged again after the connection closed.
+    /// Set once the remote peer has been challenged again after the connection closed.
     is_challenged_again: bool,
 }
 

@@ -467,7 +467,7 @@ impl SendWindow {
         }
     }
 
-    /// Removes a sequence from the window after all its chunks were acknowledged.
+    /// Removes a sequence from the window after all its chunks have been acknowledged.
     fn close(&mut self, sequence: u16) {
         if !self.open.get(sequence) {
             return;

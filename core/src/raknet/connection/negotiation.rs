@@ -118,7 +118,7 @@ impl ConnectionProtection {
         })))
     }
 
-    /// Server: returns the protection of a connection after the challenge was answered.
+    /// Server: returns the protection of a connection after the challenge has been answered.
     pub(crate) fn half_open(handshake: ServerHandshake, datagrams: DatagramProtection) -> Self {
         let stage =
             Stage::HalfOpen { handshake: Stored::<ServerHandshake>::from(handshake), reply_due: true };

@@ -200,7 +200,7 @@ impl fmt::Debug for Sealed {
 impl Sealed {
     /// Returns the handshake of a half-open connection and its flags.
     ///
-    /// The first flag is set while reply 2 is due, the second once a datagram was opened.
+    /// The first flag is set while reply 2 is due, the second once a datagram has been opened.
     pub(super) fn half_open(&mut self) -> Option<(&ServerHandshake, &mut bool, bool)> {
         let has_opened = self.datagrams.has_opened();
         match &mut self.stage {

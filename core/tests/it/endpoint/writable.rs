@@ -20,7 +20,7 @@ fn fill<P: Protocol>(star: &mut Star<P>, client: usize, length: usize, reliable:
     }
 }
 
-/// Checks that a connection at its memory limit is returned once its own messages are acknowledged, and no other is.
+/// Checks that a connection at its memory limit is returned only after its own messages are acknowledged.
 fn only_the_acknowledged_connection_becomes_writable<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
     let ids: Vec<_> = star.clients.iter().map(|client| client.at_server.expect("a connection")).collect();
     for client in 0..8 {

@@ -108,7 +108,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// A case with a peer.
+/// A cell of the matrix: a case with a foreign peer in one role.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) peer: &'static Peer,

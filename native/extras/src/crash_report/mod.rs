@@ -153,7 +153,7 @@ impl Shared {
     }
 }
 
-/// Maximum length of a panic's message in bytes. A message may contain data from players.
+/// Maximum length of a panic's message in bytes. A limit is needed because a message may contain data from players.
 const LONGEST_MESSAGE: usize = 10_000;
 
 struct Report<'a> {

@@ -124,7 +124,7 @@ impl EndpointState {
     }
 }
 
-/// The slot of an incoming connection. It is freed once the connection is closed and was accepted.
+/// The slot of an incoming connection. It is freed once the connection has been accepted and has closed.
 type SharedPlace = Arc<Place>;
 
 /// A connection that waits to be accepted.

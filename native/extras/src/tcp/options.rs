@@ -87,7 +87,8 @@ pub struct Options {
     pub timeout: Duration,
     /// Time limit for the TLS handshake of a client. 10 s by default.
     pub handshake_timeout: Duration,
-    /// Time limit for the first complete message of a client. It does not apply once a message was sent to the client.
+    /// Time limit for the first complete message from a client. It does not apply once a message has been sent to the
+    /// client.
     ///
     /// The connection of a client that exceeds it is closed with
     /// [`NoFirstMessage`](super::DisconnectReason::NoFirstMessage). 30 s by default, `Duration::MAX` for no limit.

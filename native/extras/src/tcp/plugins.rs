@@ -83,7 +83,7 @@ struct Attached<T> {
     clock: Clock,
     /// Notified when the application has changed the plugin.
     changed: Notify,
-    /// True once the plugin was notified of the disconnect.
+    /// True once the plugin has been notified of the disconnect.
     is_ended: AtomicBool,
 }
 

@@ -138,7 +138,8 @@ fn a_file_with_a_wrong_patch_is_fetched_in_full() {
     fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
-/// A limit or a full disk does not mean that the patch is invalid: fetching the whole file would fail as well.
+/// A failed write, as on a full disk, does not make the patch invalid, and fetching the whole file would fail as well.
+/// Here the output is opened read-only.
 #[test]
 fn a_failed_write_during_a_patch_aborts_the_transfer() {
     let (mut store, _) = patched_store("full");

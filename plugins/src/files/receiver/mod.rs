@@ -137,7 +137,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
             self.is_progress_due = false;
             return Some(ReceiverEvent::Progress(transfer.progress));
         }
-        // The end is reported only after the final message was sent. Otherwise an application that closes the
+        // The end is reported only after the final message has been sent. Otherwise an application that closes the
         // connection on this event would prevent that message.
         if self.last.is_some() { None } else { self.ended.take().map(ReceiverEvent::Ended) }
     }

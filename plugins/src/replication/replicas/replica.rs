@@ -7,7 +7,7 @@ use crate::replication::wire::Full;
 pub(super) struct Replica {
     pub(super) name: Full,
     pub(super) handle: Option<u32>,
-    /// True if the creation of the entity was reported to the application.
+    /// True if the creation of the entity has been reported to the application.
     is_reported: bool,
     has_changed: bool,
     owner_has_changed: bool,
@@ -35,7 +35,7 @@ impl Place {
         self.replica.as_ref().filter(|_| tick >= self.filled_at)
     }
 
-    /// Advances to a tick; returns false if a later tick was applied already.
+    /// Advances to a tick; returns false if this tick or a later one has already been applied.
     fn advance(&mut self, tick: u32) -> bool {
         let is_latest = tick > self.tick;
         self.tick = self.tick.max(tick);

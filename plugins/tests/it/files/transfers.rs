@@ -157,8 +157,8 @@ fn a_storage_failure_aborts_the_transfer_on_both_sides() {
     }
 }
 
-/// The end is reported only after the final message was sent, so an application may close the connection as soon as
-/// it is reported.
+/// The end of a transfer is reported only after the final message has been sent, so an application may then close the
+/// connection.
 #[test]
 fn the_end_of_a_transfer_is_reported_after_its_final_message_was_sent() {
     let id = connections::<RakNet>(1)[0];

@@ -267,7 +267,7 @@ fn one_client_gets_at_most_four_forwarding_ports() {
     assert_eq!(forward(2), Some(2), "the pair gets its previous port");
 }
 
-/// Each punch from the remote peer is answered at most once.
+/// Of 1,000 punches from the remote peer, only the four in the queue are answered.
 #[test]
 fn punch_flood_is_not_amplified() {
     let ids = connections::<RakNet>(1);

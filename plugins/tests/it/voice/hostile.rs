@@ -35,8 +35,7 @@ fn frame(number: u16, bytes: &[u8]) -> Vec<u8> {
 }
 
 proptest! {
-    /// Whatever frames arrive at whatever time, each call plays at most one frame, and no frame exceeds the maximum
-    /// length.
+    /// With arbitrary frames at arbitrary times, no played frame exceeds the maximum length, and no delay the buffer.
     #[test]
     fn arbitrary_frames_respect_the_limits_of_length_and_delay(
         frames in prop::collection::vec((any::<u16>(), prop::collection::vec(any::<u8>(), 0..12), 0..2_000_000u64, 0..4u8), 0..200),

@@ -167,7 +167,7 @@ impl Host<'_> {
         Exchange::of(&self.scenario("exchange", &server.address, &arguments, &[])?.succeed()?)
     }
 
-    /// Makes round trips in real time.
+    /// Makes round trips over a lossy network for `minutes` of real time.
     pub(crate) fn soak(&self, minutes: u64) -> Result<Exchange> {
         let server = self.echo(ANY, &["--simulate", "loss=1%,latency=1ms,jitter=2ms,seed=2"])?;
         let port = server.address.rsplit(':').next().unwrap_or_default();

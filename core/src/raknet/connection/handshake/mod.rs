@@ -108,7 +108,7 @@ pub(super) struct Handshake {
     /// The time at which the current state began.
     since: Instant,
     guid: Guid,
-    /// Client: the password or connect token, until it was sent.
+    /// Client: the password or connect token, until it has been sent.
     password: BlockLink,
     /// Set until [`Event::Connected`](crate::endpoint::Event::Connected) has been reported.
     opened: bool,
@@ -126,7 +126,7 @@ pub(super) struct Handshake {
     ///
     /// They are stored until the application polls the event after `Connected`.
     internal_addresses: StoredAddresses,
-    /// Set once the disconnection notification was sent.
+    /// Set once the disconnection notification has been sent.
     ///
     /// A peer accepts no message after the notification, so it is sent once all earlier messages are acknowledged.
     disconnection_notification_sent: bool,

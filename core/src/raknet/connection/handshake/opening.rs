@@ -64,7 +64,7 @@ pub(in super::super) struct Opening {
     has_timeout: bool,
     question: Question,
     reply_1: Option<Reply1>,
-    /// Set in a simultaneous open, once the second request of the remote peer was handled.
+    /// Set in a simultaneous open, once request 2 of the remote peer has been handled.
     is_crossed: bool,
 }
 
@@ -130,7 +130,7 @@ impl Opening {
         if self.has_timeout { self.deadline } else { usual }
     }
 
-    /// Returns true in a simultaneous open, once the second request of the remote peer was handled.
+    /// Returns true in a simultaneous open, once request 2 of the remote peer has been handled.
     pub(super) const fn is_crossed(&self) -> bool {
         self.is_crossed
     }

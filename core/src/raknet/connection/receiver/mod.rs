@@ -114,7 +114,7 @@ impl Receiver {
         self.datagrams.classify(&recv_states(cx), number)
     }
 
-    /// Counts a data datagram after all its capsules were accepted.
+    /// Counts a data datagram after all its capsules have been accepted.
     pub(super) const fn on_datagram_taken(&mut self) {
         self.datagrams_received.add_one();
     }

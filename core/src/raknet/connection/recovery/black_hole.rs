@@ -29,7 +29,8 @@ const NEXT_PROBE: u8 = 32;
 const FIRST_MIDDLE_PROBE: u8 = 16;
 /// [`FIRST_MIDDLE_PROBE`] after a probe has arrived, because then the receiver may lack memory.
 const NEXT_MIDDLE_PROBE: u8 = u8::MAX;
-/// The weight of a timeout in the count of middle-sized losses; once the path was probed, every loss has this weight.
+/// The weight of a timeout in the count of middle-sized losses. Once the path has been probed, every loss has this
+/// weight.
 ///
 /// Without this weight, detection would take too long when little is sent.
 const COUNTED_LOSSES: u8 = 4;
