@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn order_holds_across_the_wrap() {
+    fn order_holds_across_wraparound() {
         for start in [0, 1, 1_000, 0x7F_FFFE, 0xFF_FF00, 0xFF_FFFF] {
             let number = U24::new(start);
             for ahead in [1, 2, 255, 50_000, HALF] {

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_pops_messages_in_order() {
+    fn a_heap_pops_the_smallest_message_first() {
         with_pool(|pool| {
             for stride in [1, 3, 5, 7, 9, 11] {
                 let mut heap = OrderHeap::default();

@@ -387,7 +387,7 @@ by_both_protocols!(
 );
 
 /// A polled endpoint runs the same plugins as an endpoint with tasks.
-fn a_plugin_talks_to_its_counterpart<P: Subject>() {
+fn a_plugin_exchanges_messages_with_the_remote_plugin<P: Subject>() {
     let greeter = SharedHook::new(Greeter::default());
     let hook = greeter.clone();
     let bind = |address| {
@@ -409,13 +409,13 @@ fn a_plugin_talks_to_its_counterpart<P: Subject>() {
 }
 
 #[test]
-fn a_raknet_plugin_talks_to_its_counterpart() {
-    a_plugin_talks_to_its_counterpart::<RakNet>();
+fn a_raknet_plugin_exchanges_messages_with_the_remote_plugin() {
+    a_plugin_exchanges_messages_with_the_remote_plugin::<RakNet>();
 }
 
 #[test]
-fn a_game_protocol_plugin_talks_to_its_counterpart() {
-    a_plugin_talks_to_its_counterpart::<GameProtocol>();
+fn a_game_protocol_plugin_exchanges_messages_with_the_remote_plugin() {
+    a_plugin_exchanges_messages_with_the_remote_plugin::<GameProtocol>();
 }
 
 fn a_broadcast_and_a_final_message_arrive<P: Subject>() {

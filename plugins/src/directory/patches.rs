@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn older_version_is_read_within_its_bounds() {
+    fn a_patch_that_reads_outside_the_older_version_is_refused() {
         let old = [7; 1_000];
         let apply = |entries: [[u64; 3]; 2]| {
             let mut made = Vec::new();

@@ -423,7 +423,7 @@ fn without_client(network: &mut Network, limit: Duration) -> Option<SessionEvent
 }
 
 #[test]
-fn missing_acknowledgements_are_reported_in_time() {
+fn missing_acknowledgements_are_reported_at_the_timeout() {
     for is_control in [true, false] {
         let mut network = Network::connect(Version::Either, None);
         let start = network.now;

@@ -295,7 +295,7 @@ fn an_incomplete_payload_is_dropped_when_the_window_passes() {
 }
 
 #[test]
-fn sequences_are_distinguished_across_the_wrap() {
+fn sequences_are_distinguished_across_wraparound() {
     for start in [0_u16, 64_900, 65_535] {
         let (mut server, _) = server_with_client();
         for step in 0..3_000_u16 {
