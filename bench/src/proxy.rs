@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn datagrams_are_forwarded_both_ways_with_latency() {
+    fn datagrams_are_forwarded_in_both_directions_with_latency() {
         let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let latency = Duration::from_millis(5);
         let conditions = Conditions { latency, ..Conditions::default() };

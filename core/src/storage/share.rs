@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_borrow_leave_guaranteed_blocks_to_others() {
+    fn connections_that_borrow_leave_guaranteed_blocks_for_others() {
         // Ten connections with 32 blocks in each direction, and 640 shared blocks.
         let mut shares = Shares::new(1_280, 10, None);
         let (mut sent, mut received) = ([Share::default(); 9], [Share::default(); 9]);

@@ -154,7 +154,7 @@ fn an_acknowledged_message_must_be_in_the_trace_of_the_remote() {
 }
 
 #[test]
-fn changed_texts_of_unconnected_messages_are_a_difference_on_a_lossy_path() {
+fn changed_texts_of_unconnected_messages_are_reported_on_a_lossy_path() {
     let steps = format!("{LOSSY}b pong one\na ping @b\nb out-of-band @a word\n");
     let text = |text: &str| Entry::Unconnected(text.to_owned());
     let all = [text("pong from b one"), text("out-of-band from b word")];

@@ -5,8 +5,8 @@ use rakwire::game_protocol::GameProtocol;
 use crate::common::{cancellation, exchange, hooks, pause};
 
 #[test]
-fn large_messages_arrive_in_chunks_both_ways() {
-    exchange::long_messages_travel_both_ways::<GameProtocol, 64, 504, 16>(12_000, 40_000);
+fn large_messages_arrive_in_chunks_in_both_directions() {
+    exchange::long_messages_arrive_in_both_directions::<GameProtocol, 64, 504, 16>(12_000, 40_000);
 }
 
 #[test]

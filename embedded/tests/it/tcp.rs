@@ -79,7 +79,7 @@ async fn exchange(wire: Wire) {
 }
 
 #[test]
-fn messages_sent_before_the_disconnect_arrive_both_ways() {
+fn messages_sent_before_the_disconnect_arrive_in_both_directions() {
     run(exchange(Wire::losing(0)));
 }
 

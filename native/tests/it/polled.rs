@@ -84,7 +84,7 @@ impl<P: Subject> Pair<P> {
     }
 }
 
-fn messages_go_both_ways_and_the_disconnect_is_reported<P: Subject>() {
+fn messages_arrive_in_both_directions_and_the_disconnect_is_reported<P: Subject>() {
     let mut pair = Pair::<P>::new();
     let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
     let again = pair.client.connect(pair.server.local_addr());
@@ -375,7 +375,7 @@ macro_rules! by_both_protocols {
 }
 
 by_both_protocols!(
-    messages_go_both_ways_and_the_disconnect_is_reported,
+    messages_arrive_in_both_directions_and_the_disconnect_is_reported,
     players_outlast_a_frame_longer_than_the_timeout,
     an_unresponsive_server_is_reported,
     unknown_datagrams_are_counted,

@@ -306,7 +306,7 @@ mod tests {
         }
 
         #[test]
-        fn greedy_networks_leave_slots_to_others() {
+        fn greedy_networks_leave_slots_for_others() {
             let handshakes = Handshakes::default();
             // Four networks of IPv4 and four of IPv6, each with many addresses.
             let mut taken = Vec::new();

@@ -689,7 +689,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_site_leaves_half_open_sessions_to_others() {
+    fn an_ipv6_site_leaves_half_open_sessions_for_others() {
         let (mut endpoint, _, now) = endpoint();
         let site = |number: u32| ([0x2001, 0xdb8, 1, number as u16, 0, 0, 0, 1], 1).into();
         let begun = flood(&mut endpoint, site, now, 2_000);

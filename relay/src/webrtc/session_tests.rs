@@ -131,7 +131,7 @@ impl Network {
 }
 
 #[test]
-fn messages_pass_both_ways_with_each_dtls_version() {
+fn messages_arrive_in_both_directions_with_each_dtls_version() {
     for version in [Version::Dtls12, Version::Dtls13, Version::Either] {
         let mut network = Network::connect(version, None);
         network.client.send_control("open");

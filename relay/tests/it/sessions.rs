@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::support::{Client, Running, Server, config, eventually, game, within};
 
 #[tokio::test]
-async fn one_message_is_one_datagram_both_ways() {
+async fn one_message_is_one_datagram_in_both_directions() {
     let server = Server::bind().await;
     let relay = Running::start(config(server.address())).await;
     let mut client = relay.client().await;

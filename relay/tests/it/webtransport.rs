@@ -335,7 +335,7 @@ fn data_frame(contents: &[u8]) -> Bytes {
 }
 
 #[tokio::test]
-async fn datagrams_pass_both_ways() {
+async fn datagrams_pass_in_both_directions() {
     let server = Server::bind().await;
     let relay = Running::start(config(server.address())).await;
     let session = Session::game(relay.address).await;

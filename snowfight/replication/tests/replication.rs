@@ -168,7 +168,7 @@ fn client_shows_near_entities_correctly_over_a_lossy_path() {
 
 /// A server that skips updates does not shift the clients' time.
 #[test]
-fn client_time_is_that_of_the_world() {
+fn client_time_follows_the_world_time() {
     let mut game = Game::new(Conditions::default(), 1);
     (0..TICKS_PER_SECOND).for_each(|_| game.tick(true));
     for late in [1, 5, 60, 2] {

@@ -43,7 +43,7 @@ fn an_attempt_without_an_answer_ends<P: Protocol>(expected: P::ConnectFailure) {
     client.connect(Instant::ZERO, SERVER.into()).expect("the slot and the address are free");
 }
 
-fn an_open_connection_goes_on<P: Protocol>() {
+fn an_open_connection_continues<P: Protocol>() {
     let (mut client, mut server) = (peer::<P>(1, 0), peer::<P>(2, 4));
     client.connect(Instant::ZERO, SERVER.into()).expect("a free slot");
     // A RakNet client first sends a ping. Its pong counts as a response, so later reports do not fail the attempt.
@@ -77,10 +77,10 @@ fn an_unreachable_report_fails_an_unanswered_game_protocol_attempt() {
 
 #[test]
 fn an_unreachable_report_does_not_close_a_raknet_connection() {
-    an_open_connection_goes_on::<RakNet>();
+    an_open_connection_continues::<RakNet>();
 }
 
 #[test]
 fn an_unreachable_report_does_not_close_a_game_protocol_connection() {
-    an_open_connection_goes_on::<GameProtocol>();
+    an_open_connection_continues::<GameProtocol>();
 }

@@ -24,7 +24,7 @@ fn at(millis: u64) -> Instant {
 }
 
 #[test]
-fn messages_pass_both_ways_with_their_reliability() {
+fn messages_arrive_in_both_directions_with_their_reliability() {
     let mut net = Net::new(latency(10), 1);
     let (here, there) = net.connect();
     assert_eq!(net.pair.a.connection(here).expect("an open connection").side, Side::Client);

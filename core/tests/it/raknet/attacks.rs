@@ -253,11 +253,11 @@ fn opened(peer: &mut Peer<'_>) -> usize {
 /// The forged clients get only the slots for unvalidated clients.
 #[test]
 fn a04_players_can_connect_during_a_flood() {
-    players_come_in_beside_a_flood(CookiePolicy::UnderLoad { unvalidated: 2 }, 2);
-    players_come_in_beside_a_flood(CookiePolicy::default(), 2);
+    players_connect_during_a_flood(CookiePolicy::UnderLoad { unvalidated: 2 }, 2);
+    players_connect_during_a_flood(CookiePolicy::default(), 2);
 }
 
-fn players_come_in_beside_a_flood(cookies: CookiePolicy, unvalidated: usize) {
+fn players_connect_during_a_flood(cookies: CookiePolicy, unvalidated: usize) {
     const SECONDS: usize = 30;
     let mut config = server_config();
     config.cookies = cookies;
@@ -571,9 +571,9 @@ fn a17_a_malformed_capsule_drops_only_the_rest_of_its_datagram() {
     assert!(works(&mut net, client));
 }
 
-/// A connection that fills its memory limit with an endless message leaves memory to others.
+/// A connection that fills its memory limit with an endless message leaves memory for others.
 #[test]
-fn a18_an_endless_message_leaves_memory_to_others() {
+fn a18_an_endless_message_leaves_memory_for_others() {
     let capacity = Capacity { connections: 4, blocks: 256, block_size: 512 };
     let server = Peer::with_capacity(capacity, server_config());
     let mut net = Net::with(peer(client_config()), server, Conditions::default(), 1);

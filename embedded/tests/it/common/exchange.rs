@@ -31,7 +31,12 @@ pub(crate) fn messages_survive_datagram_loss<P: Tested>() {
 }
 
 /// Exchanges messages of `length` bytes with these memory sizes. A message of `too_long` bytes never fits.
-pub(crate) fn long_messages_travel_both_ways<P: Tested, const B: usize, const S: usize, const D: usize>(
+pub(crate) fn long_messages_arrive_in_both_directions<
+    P: Tested,
+    const B: usize,
+    const S: usize,
+    const D: usize,
+>(
     length: usize,
     too_long: usize,
 ) {

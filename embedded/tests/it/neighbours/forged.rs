@@ -19,7 +19,7 @@ async fn forge(net: std::rc::Rc<Net>, pause: Duration, request: fn(u8, u8) -> Ve
     }
 }
 
-fn a_server_goes_on_while_requests_are_forged<P: Tested>(pause: Duration, request: fn(u8, u8) -> Vec<u8>) {
+fn a_server_continues_while_requests_are_forged<P: Tested>(pause: Duration, request: fn(u8, u8) -> Vec<u8>) {
     run(async {
         let (net, client, server) = ethernet::<P>();
         let connection = echoing(&client, &server).await;
@@ -32,20 +32,20 @@ fn a_server_goes_on_while_requests_are_forged<P: Tested>(pause: Duration, reques
 
 #[test]
 fn a_server_survives_two_forged_requests_per_second() {
-    a_server_goes_on_while_requests_are_forged::<RakNet>(Duration::from_millis(500), forged_ping);
-    a_server_goes_on_while_requests_are_forged::<GameProtocol>(Duration::from_millis(500), forged_salt);
+    a_server_continues_while_requests_are_forged::<RakNet>(Duration::from_millis(500), forged_ping);
+    a_server_continues_while_requests_are_forged::<GameProtocol>(Duration::from_millis(500), forged_salt);
 }
 
 #[test]
 fn a_server_survives_continuous_forged_requests() {
-    a_server_goes_on_while_requests_are_forged::<RakNet>(Duration::from_millis(1), forged_ping);
-    a_server_goes_on_while_requests_are_forged::<GameProtocol>(Duration::from_millis(1), forged_salt);
+    a_server_continues_while_requests_are_forged::<RakNet>(Duration::from_millis(1), forged_ping);
+    a_server_continues_while_requests_are_forged::<GameProtocol>(Duration::from_millis(1), forged_salt);
 }
 
 #[test]
 fn a_server_survives_forged_requests_over_ipv6() {
-    a_server_goes_on_while_requests_are_forged::<RakNet>(Duration::from_millis(100), forged_ping_v6);
-    a_server_goes_on_while_requests_are_forged::<GameProtocol>(Duration::from_millis(100), forged_salt_v6);
+    a_server_continues_while_requests_are_forged::<RakNet>(Duration::from_millis(100), forged_ping_v6);
+    a_server_continues_while_requests_are_forged::<GameProtocol>(Duration::from_millis(100), forged_salt_v6);
 }
 
 fn newcomers_are_let_in_while_requests_are_forged<P: Tested>(request: fn(u8, u8) -> Vec<u8>) {

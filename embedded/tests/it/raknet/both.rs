@@ -5,8 +5,8 @@ use rakwire::raknet::RakNet;
 use crate::common::{cancellation, exchange, hooks, pause};
 
 #[test]
-fn large_messages_arrive_in_parts_both_ways() {
-    exchange::long_messages_travel_both_ways::<RakNet, 512, 256, 8>(20_000, 100_000);
+fn large_messages_arrive_in_parts_in_both_directions() {
+    exchange::long_messages_arrive_in_both_directions::<RakNet, 512, 256, 8>(20_000, 100_000);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::subject::{
 use crate::support::DEADLINE;
 
 by_both_protocols!(
-    messages_of_all_sizes_go_both_ways,
+    messages_of_all_sizes_arrive_in_both_directions,
     many_connections_exchange_messages_simultaneously,
     a_broadcast_reaches_all_but_one,
     a_message_right_after_the_handshake_arrives,
@@ -21,7 +21,7 @@ by_both_protocols!(
     send_vec_waits_until_the_memory_has_space,
 );
 
-async fn messages_of_all_sizes_go_both_ways<P: Subject>() {
+async fn messages_of_all_sizes_arrive_in_both_directions<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     for (number, length) in [1, 504, 505, 50_000, P::LARGE].into_iter().enumerate() {

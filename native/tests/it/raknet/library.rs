@@ -56,7 +56,7 @@ async fn every_reliability_is_delivered_in_both_directions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_megabyte_travels_both_ways() {
+async fn a_message_of_one_megabyte_arrives_in_both_directions() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     let (up, down) = (message(1_000_000, 1), message(1_000_000, 2));

@@ -164,7 +164,7 @@ fn table() -> String {
 }
 
 #[test]
-fn all_feasible_router_pairs_connect() {
+fn the_documented_table_lists_the_router_pairs_that_connect() {
     let table = table();
     let page = include_str!("../../documents/nat.md");
     assert!(page.contains(&table), "the table of docs/plugins/nat.md should be:\n{table}");

@@ -17,7 +17,7 @@ fn message(number: usize) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_arrive_complete_and_in_order_both_ways() {
+async fn messages_arrive_complete_and_in_order_in_both_directions() {
     let Pair { here, there, .. } = Pair::open(&Options::server(1)).await;
     const COUNT: usize = 60;
     let send = |connection: tcp::Connection| async move {
