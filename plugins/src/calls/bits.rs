@@ -80,7 +80,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// Connects a handler of bit streams to a signal, like [`connect`](Self::connect).
     ///
     /// # Errors
-    /// [`RegisterError::Full`] and [`RegisterError::BadName`].
+    /// [`RegisterError::BadName`] if the name is empty or too long, [`RegisterError::Full`] if the capacity is reached.
     pub fn connect_bits(
         &mut self,
         name: &'static str,

@@ -207,11 +207,11 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.insert(function)
     }
 
-    /// Connects a handler to a signal. Handlers run in descending `order`, and in the order of connecting if
-    /// it is equal.
+    /// Connects a handler to a signal. Handlers run in descending `order`. Handlers with the same `order` run in the
+    /// order in which they were connected.
     ///
     /// # Errors
-    /// [`RegisterError::Full`] and [`RegisterError::BadName`].
+    /// [`RegisterError::BadName`] if the name is empty or too long, [`RegisterError::Full`] if the capacity is reached.
     pub fn connect<F: Function, H: Handler<F, C>>(&mut self, order: i32) -> Result<(), RegisterError> {
         self.insert(Registered::new::<F, H>(Some(order)))
     }

@@ -15,7 +15,7 @@ use crate::addresses::{AddressError, HostPort, ListenAddress, TargetName};
 /// The path of a key in the file: the names of its tables, then the name of the key.
 pub(super) type KeyPath = Vec<String>;
 
-/// Returns the name of an option in the source that its value comes from or belongs to.
+/// A function that returns the name of an option as its source writes it: a key of the file, or a flag.
 pub(super) type Naming<'a> = &'a dyn Fn(&str) -> String;
 
 const SOURCES: &str = "has an index.html that loads TypeScript, which no browser runs: build the page, and use the directory that \

@@ -6,7 +6,7 @@ use super::rules::{GRAVITY, HOLD_HEIGHT, LONGEST_THROW, REACH, THROW_SPEED};
 use crate::message::{EntityId, Point};
 
 impl World {
-    /// Advances the breaking of all players.
+    /// Advances the progress of all players that are breaking an object.
     pub(super) fn advance_breaking(&mut self, seconds: f32) {
         for index in 0..self.players.len() {
             let Some(target) = self.players.get(index).and_then(|body| body.breaking) else { continue };

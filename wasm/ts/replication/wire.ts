@@ -43,7 +43,7 @@ export interface Field {
 
 /**
  * Entity classes by name, and their fields by name. The server must have the same classes and fields in the same order.
- * Names are local, and must not be integers.
+ * Names are not sent. They must not be integers, because JavaScript reorders integer keys.
  */
 export type EntityClasses = Readonly<Record<string, Readonly<Record<string, Field>>>>;
 

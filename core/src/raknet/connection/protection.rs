@@ -370,7 +370,7 @@ pub(crate) mod tests {
         }
         assert!(
             kinds.iter().flatten().all(|count| *count > 0),
-            "data and acknowledgements both ways: {kinds:?}"
+            "data and acknowledgements in both directions: {kinds:?}"
         );
     }
 

@@ -438,7 +438,7 @@ fn challenges_rejected_by_their_header_do_not_count_towards_the_rate_limit() {
     assert_eq!(steps.sent_by_server().iter().map(Vec::len).collect::<Vec<_>>(), [163]);
 }
 
-/// A request 2 with a changed byte creates no connection. The last requests exceed the handshake limit of their network.
+/// A request 2 with a changed byte creates no connection. The last requests exceed the rate limit of their network.
 #[test]
 fn modified_challenges_get_no_reply_2() {
     let mut steps = Steps::new(requiring_server());

@@ -131,11 +131,11 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         self.insert(Registered { name, is_allowed, run: Run::Answered(handle) })
     }
 
-    /// Connects a slot to a signal: `RegisterSlot` in C++ RakNet. Slots run in descending `order`, and in the
-    /// order of connecting if it is equal.
+    /// Connects a slot to a signal: `RegisterSlot` in C++ RakNet. Slots run in descending `order`. Slots with the same
+    /// `order` run in the order in which they were connected.
     ///
     /// # Errors
-    /// [`RegisterError::Full`] and [`RegisterError::BadName`].
+    /// [`RegisterError::BadName`] if the name is empty or too long, [`RegisterError::Full`] if the capacity is reached.
     pub fn connect(
         &mut self,
         name: &'static str,

@@ -38,7 +38,7 @@ async fn clients_with_replication_and_with_snapshots_see_the_same_world() {
     })
     .await;
     let mut late = server.join(Protocol::RakNet, Scope::Replicated).await;
-    assert!(late.me().is_some(), "the client sees its own player at once");
+    assert!(late.me().is_some(), "the client sees its own player immediately");
     repeat("they agree", async || {
         both(&mut whole, Input::default(), &mut late, Input::default()).await;
         let (all, near) = (objects(&whole, &late), objects(&late, &late));

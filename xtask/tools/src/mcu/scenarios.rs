@@ -112,7 +112,7 @@ impl Host<'_> {
         Exchange::of(&self.scenario("exchange", &server.address, arguments, &[])?.succeed()?)
     }
 
-    /// Makes 2,000 round trips, and sends 20 KB in parts both ways.
+    /// Makes 2,000 round trips, and sends 20 KB in parts in both directions.
     pub(crate) fn clean(&self) -> Result<Exchange> {
         self.exchange(&[], &["count=2000", "large=3"])
     }
