@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_one_end_does_not_explain_failures_of_the_other() {
+    fn a_limit_of_one_side_does_not_explain_failures_of_the_other_side() {
         let limit = Limit { end: By::Server, ..limit(true) };
         let by = |by| Cell { by, ..cell("loss", "fail", "order") };
         let mut cells = [by(By::Server), by(By::Client), by(By::Both)];

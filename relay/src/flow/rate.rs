@@ -409,7 +409,7 @@ mod tests {
         }
 
         #[test]
-        fn silent_flows_leave_their_share_to_others() {
+        fn silent_flows_leave_their_share_for_others() {
             let (total, start) = (limited(100_000), Instant::now());
             let idle = Shares::default();
             assert!(total.admits(start, TO_CLIENT, 100, &idle));

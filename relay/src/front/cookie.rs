@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_rotation_refuses_no_client() {
+    fn cookies_of_the_previous_key_are_accepted_during_a_key_rotation() {
         let at = client("192.0.2.1:1000");
         let (before, between, after) =
             (keys(ONE), keys(&format!("{TWO} # since today\n\n{ONE}\n")), keys(TWO));

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn datagrams_are_separated_for_any_batch_size() {
+    async fn batched_datagrams_keep_their_boundaries() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let mut socket = connect(&server, Source::Shared).await;
         let port = socket.local_addr().unwrap().port();

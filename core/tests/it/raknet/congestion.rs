@@ -308,7 +308,7 @@ fn messages(control: CongestionControl, conditions: Conditions, seed: u64) -> (f
 }
 
 #[test]
-fn message_rates_under_random_loss_meet_their_goals() {
+fn delay_based_message_rates_under_random_loss_meet_their_goals() {
     for control in [DelayBased, NewReno] {
         for (loss, goal) in [(0.0, 9_097.0), (0.01, 3.0 * 1_245.0), (0.05, 3.0 * 1_121.0), (0.2, 0.0)] {
             let conditions = Conditions { loss, latency: ROUND_TRIP / 2, ..Conditions::default() };

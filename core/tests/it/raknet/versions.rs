@@ -207,7 +207,11 @@ fn a_connection_attempt_fails_after_its_timeout() {
     assert_eq!(client.failure, Some((ConnectFailure::NoAnswer, 17_750)));
     let mtus: Vec<u16> = client.requests.iter().map(|request| request.1).collect();
     let round = [1492, 1492, 1492, 1492, 1200, 1200, 1200, 1200, 576, 576, 576, 576, 576];
-    assert_eq!(mtus, [&round[..], &round, &round[..4]].concat(), "the MTUs must be tried in order");
+    assert_eq!(
+        mtus,
+        [&round[..], &round, &round[..4]].concat(),
+        "each round must try the MTUs from the largest to the smallest"
+    );
 
     client.connect(&within(Duration::from_secs(2)));
     client.receive_incompatible(11);

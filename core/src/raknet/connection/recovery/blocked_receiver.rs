@@ -75,7 +75,7 @@ mod tests {
     use crate::raknet::delivery::Priority;
 
     #[test]
-    fn all_send_sources_are_tried_until_one_is_acknowledged() {
+    fn every_send_source_is_tried_while_none_is_acknowledged() {
         let mut blocked = BlockedReceiver::default();
         let tried: [SendSource; SendSource::PROBED.len() * FIRST_PROBE_INTERVAL as usize] =
             core::array::from_fn(|_| blocked.source());

@@ -33,7 +33,7 @@ async fn a_stream_that_ends_within_a_message_is_reported_as_a_loss() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bytes_arrive_one_by_one_and_messages_may_be_empty() {
+async fn messages_are_parsed_from_single_bytes_and_may_be_empty() {
     let (_server, connection, mut socket) = with_socket(Options::server(1)).await;
     for byte in [0, 0, 0, 0, 0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 0] {
         socket.write_all(&[byte]).await.expect("open");
