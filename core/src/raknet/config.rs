@@ -47,7 +47,7 @@ pub enum CookiePolicy {
     /// `unvalidated` is an eighth of `max_incoming`, at least 2 (1 below 8 slots) and at most 16. While few clients
     /// connect at the same time, all clients are admitted, including those without cookie support: rust-raknet,
     /// jsp-raknet, raknet-node and Cloudburst Network. `docs/attacks.md` (A4) describes what an attacker with forged
-    /// addresses can achieve; it never takes more than `unvalidated` slots.
+    /// addresses can achieve. The attacker never takes more than `unvalidated` slots.
     #[default]
     Automatic,
     /// Always request a cookie.

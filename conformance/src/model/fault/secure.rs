@@ -57,7 +57,7 @@ pub enum SecureFault {
     DiesOfShortSeal,
     /// Seals every datagram with the counter 0. Case 5211.
     CounterStands,
-    /// Drops sealed datagrams that arrive late. Case 5212.
+    /// Drops sealed datagrams that arrive out of order. Case 5212.
     InOrderOnly,
     /// Accepts sealed datagrams older than the window. Case 5213.
     WindowEndless,

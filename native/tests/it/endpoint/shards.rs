@@ -158,7 +158,7 @@ async fn joined_shards<P: Subject, H: Hook<P> + Send + 'static>(
         let accepted = accepted.clone();
         tokio::spawn(async move {
             while let Some(connection) = shard.accept().await {
-                accepted.send((number, connection)).expect("the test goes on");
+                accepted.send((number, connection)).expect("a test that is still running");
             }
         });
     }

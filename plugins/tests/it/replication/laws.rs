@@ -336,7 +336,7 @@ fn updates_can_arrive_over_another_connection() {
         for (_, update) in sent(&mut server) {
             here.handle_update(&update);
         }
-        let acknowledgement = here.poll_acknowledgement().expect("an update has come");
+        let acknowledgement = here.poll_acknowledgement().expect("an update has arrived");
         assert_eq!(here.poll_acknowledgement(), None, "an acknowledgement is returned once");
         receive(&mut server, id, &acknowledgement);
         assert_eq!(here.get(entity).map(|replica| replica.values[0]), Some(value - 1));

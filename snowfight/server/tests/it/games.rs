@@ -178,7 +178,7 @@ async fn delta_snapshots_show_the_whole_world() {
     // One of the two views may be a tick older, so an object that is being broken may differ.
     let differ =
         |(a, b): &(&(EntityId, Object), &(EntityId, Object))| a.0 != b.0 || a.1.position != b.1.position;
-    repeat("they agree", async || {
+    repeat("both clients show the same world", async || {
         both(&mut whole, Input::default(), &mut changes, Input::default()).await;
         let (all, merged) = (objects(&whole), objects(&changes));
         all.len() == merged.len() && !all.iter().zip(&merged).any(|pair| differ(&pair))
@@ -274,8 +274,9 @@ async fn lone_player_does_not_win() {
     play_until("it sees the world", &|player| player.snapshots() > 20).await;
     let other = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let id = other.id();
-    play_until("it sees the other one", &|player| player.view().player(id).is_some()).await;
+    play_until("it sees the other player", &|player| player.view().player(id).is_some()).await;
     other.leave().await;
-    let snapshots = play_until("the other one is gone", &|player| player.view().player(id).is_none()).await;
-    play_until("the game goes on", &|player| player.snapshots() > snapshots + 10).await;
+    let snapshots =
+        play_until("the other player is gone", &|player| player.view().player(id).is_none()).await;
+    play_until("the game continues", &|player| player.snapshots() > snapshots + 10).await;
 }

@@ -39,7 +39,7 @@ async fn clients_with_replication_and_with_snapshots_see_the_same_world() {
     .await;
     let mut late = server.join(Protocol::RakNet, Scope::Replicated).await;
     assert!(late.me().is_some(), "the client sees its own player immediately");
-    repeat("they agree", async || {
+    repeat("both clients show the same world", async || {
         both(&mut whole, Input::default(), &mut late, Input::default()).await;
         let (all, near) = (objects(&whole, &late), objects(&late, &late));
         let is_alike = |(a, b): (&(ObjectKind, u32, Point), &(ObjectKind, u32, Point))| {
@@ -98,7 +98,7 @@ async fn false_replication_messages_do_not_affect_others() {
     let before = player.snapshots();
     let (mut number, mut moved) = (0_u32, 0);
     let mut last = player.me().expect("the player has joined").position;
-    repeat("the other one plays on", async || {
+    repeat("the game of the other player continues", async || {
         for kind in 0..=3 {
             let lie =
                 [&[131, kind][..], &number.wrapping_mul(0x9E37_79B9).to_be_bytes(), &number.to_be_bytes()];
