@@ -305,7 +305,7 @@ impl Endpoint<RakNet> {
 
     /// Waits for the next message from a peer without a connection.
     ///
-    /// None arrives unless the configuration [accepts](rakwire::raknet::OutOfBand::Accept) them. Returns `None` once
+    /// Messages arrive only if the configuration [accepts](rakwire::raknet::OutOfBand::Accept) them. Returns `None` once
     /// the endpoint is closed. If the future is dropped earlier, no message is lost.
     pub async fn recv_unconnected(&self) -> Option<Unconnected<Guid>> {
         let take = || {

@@ -479,7 +479,7 @@ fn answer_of_another_type_is_rejected() {
 }
 
 #[test]
-fn signals_reach_all_handlers_in_order() {
+fn signals_reach_all_handlers_in_descending_order() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     server.connect::<Moved, Second>(5).expect("a free slot");

@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Removes and returns the tick of the first entry if its arrival time has come.
+    /// Removes and returns the tick of the first entry if its arrival time has been reached.
     fn arrived(queue: &mut VecDeque<(u32, u32)>, now: u32) -> Option<u32> {
         queue.front().filter(|(arrival, _)| now.wrapping_sub(*arrival) < u32::MAX / 2)?;
         queue.pop_front().map(|(_, time)| time)

@@ -68,7 +68,7 @@ struct Attached<T> {
     message_ids: MessageIds,
     /// True until the plugin has been notified of the connections that were open when it was attached.
     is_new: bool,
-    /// The earliest time of the next `update` after the connection refused a message of the plugin.
+    /// The earliest time of the next `update` after the connection refused a message from the plugin.
     retry_at: Option<Instant>,
     stats: PluginStats,
 }

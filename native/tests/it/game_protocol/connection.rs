@@ -25,7 +25,7 @@ fn is_no_answer(failure: &DialError) -> bool {
     matches!(failure, DialError::Connect(ConnectError::Failed(ConnectFailure::NoAnswer)))
 }
 
-/// An original server ignores a client that retries from the same port.
+/// The original game server ignores a client that retries from the same port.
 #[tokio::test]
 async fn each_attempt_uses_a_fresh_port_if_the_server_is_silent() {
     for timeout in [50, 1_000, 10_000].map(Duration::from_millis) {
