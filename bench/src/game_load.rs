@@ -148,7 +148,7 @@ impl Player {
                     self.client.handle_connected();
                 }
                 Event::Message { message, .. } => {
-                    // The load generator does not check the messages of the server.
+                    // The load generator does not check the messages from the server.
                     let _ = self.client.handle_message(now, &message);
                 }
                 Event::ConnectFailed { .. } | Event::Disconnected { .. } => bail!("the connection is closed"),

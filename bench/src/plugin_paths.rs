@@ -134,7 +134,7 @@ impl<S: Side> End<S> {
         Ok(self.side.send(now, id, message)?)
     }
 
-    /// Handles due timeouts, and delivers all datagrams of this peer to `to`.
+    /// Handles due timeouts, and delivers all datagrams from this peer to `to`.
     fn transmit(&mut self, now: Instant, to: &mut Self, buffer: &mut [u8]) {
         if self.side.poll_timeout().is_some_and(|due| due <= now) {
             self.side.handle_timeout(now);

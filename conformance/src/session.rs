@@ -37,9 +37,9 @@ pub struct Session {
     pub reliable: u32,
     /// The number of addresses that connection request accepted (10) has in this protocol version.
     pub addresses: usize,
-    /// True if datagrams of the peer are acknowledged.
+    /// True if datagrams from the peer are acknowledged.
     pub acknowledges: bool,
-    /// True if pings of the peer are answered.
+    /// True if pings from the peer are answered.
     pub answers_pings: bool,
     /// The ranges in all received acknowledgements.
     pub acked: Vec<(u32, u32)>,

@@ -128,7 +128,7 @@ impl World {
         while self.front.poll_closed().is_some() {}
     }
 
-    /// Returns the next handshake datagram of a client that follows the protocol.
+    /// Returns the next handshake datagram from a client that follows the protocol.
     fn honest_client(&self, from: SocketAddr) -> Vec<u8> {
         let challenge = self.clients.get(&from).and_then(|client| client.challenge);
         match (self.protocol, challenge) {
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// Returns a datagram of a server that follows the protocol.
+    /// Returns a datagram from a server that follows the protocol.
     fn honest_server(&self, is_second: bool) -> Vec<u8> {
         match (self.protocol, is_second) {
             (FrontProtocol::RakNet, false) => {
@@ -245,7 +245,7 @@ fn padded(step: &Step<'_>) -> Vec<u8> {
 
 /// Checks the guarantees of the front.
 ///
-/// - Datagrams of a client reach the server only after the front has challenged the client.
+/// - Datagrams from a client reach the server only after the front has challenged the client.
 /// - A source that was not challenged before receives no more bytes than it sent.
 /// - No flow outlives its idle timeout.
 pub fn datagrams(input: &[u8]) {

@@ -145,7 +145,8 @@ pub(crate) mod send_many {
 
     /// Sends the datagrams by one `sendmmsg`, each to the address that `route` returns.
     ///
-    /// Returns how many the system accepted; an error is that of the first. Does not allocate.
+    /// Returns the number of datagrams that the system accepted, or the error for the first datagram. Does not
+    /// allocate.
     pub(crate) fn send(
         socket: impl AsFd,
         datagrams: &Datagrams<'_>,

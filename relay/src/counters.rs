@@ -276,7 +276,7 @@ pub(crate) fn label(reason: impl fmt::Debug) -> String {
 }
 
 counted! {
-    /// The transport that carries the datagrams of a client.
+    /// The transport that carries the datagrams from a client.
     pub enum TransportKind {
         /// A WebSocket: one binary message is one datagram.
         WebSocket,

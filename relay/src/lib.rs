@@ -1,7 +1,7 @@
 //! A relay between browsers and game servers.
 //!
 //! A browser cannot send UDP. It opens a WebSocket to the relay instead. Every binary message becomes exactly one
-//! datagram to the game server, and every datagram of the server becomes one binary message. The relay inspects only
+//! datagram to the game server, and every datagram from the server becomes one binary message. The relay inspects only
 //! handshakes and pings, and only for targets with a configured protocol.
 //!
 //! A client selects its server by a configured [`TargetName`]. The relay never accepts an address from a client. Each

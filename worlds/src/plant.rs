@@ -7,7 +7,7 @@ use clap::ValueEnum;
 pub enum Plant {
     /// A message that arrived is not delivered to the server's application.
     LosesMessage,
-    /// Messages of a client that has disconnected are not delivered to the server's application.
+    /// Messages from a client that has disconnected are not delivered to the server's application.
     LosesLastMessages,
     /// A message is delivered to the server's application twice.
     DoublesMessage,

@@ -18,13 +18,13 @@ const SLOW: Duration = Duration::from_secs(1);
 /// The load of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// It waits for the network or a disk.
+    /// The job waits for the network or a disk.
     None,
-    /// It is idle for about half of its time.
+    /// The job is idle for about half of its time.
     Half,
-    /// It keeps a core busy.
+    /// The job keeps a core busy.
     Full,
-    /// It measures, so no other job with a load may run.
+    /// The job measures, so no other job with a load may run.
     Alone,
 }
 
@@ -60,13 +60,13 @@ pub struct Constraints {
 /// The outcome of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It succeeded.
+    /// The job succeeded.
     Passed,
-    /// It ended with an error, or panicked.
+    /// The job returned an error or panicked.
     Failed,
-    /// It was stopped together with the run.
+    /// The job was stopped together with the run.
     Stopped,
-    /// It did not start.
+    /// The job did not start.
     NotRun,
 }
 
@@ -89,7 +89,7 @@ pub struct Ended {
     pub outcome: Outcome,
     /// The reason if it failed.
     pub error: Option<Error>,
-    /// The failed job because of which it did not run.
+    /// The failed job on which this job depends, if that is why it did not run.
     pub barred_by: Option<usize>,
     /// Duration of the job.
     pub took: Duration,
@@ -98,11 +98,11 @@ pub struct Ended {
 /// An event of a job.
 #[derive(Clone, Copy)]
 pub enum Event<'e> {
-    /// It starts.
+    /// The job starts.
     Starts,
-    /// It has been running for more than a second.
+    /// The job has been running for more than a second.
     IsSlow,
-    /// It has ended, or will not run.
+    /// The job has ended, or will not run.
     Ends(&'e Ended),
 }
 

@@ -95,7 +95,7 @@ impl Load {
         }
     }
 
-    /// Sends one message per client and tick, and receives the messages of the server, forever.
+    /// Sends one message per client and tick, and receives the messages from the server, forever.
     fn play(mut self) -> Result<()> {
         let mut due = Instant::now();
         for part in (0..PARTS as usize).cycle() {

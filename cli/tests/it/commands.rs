@@ -85,7 +85,7 @@ fn silence() -> (UdpSocket, String) {
     (socket, address)
 }
 
-/// The ping begins with the PROXY protocol header that a relay sends before the first datagrams of a client.
+/// The ping begins with the PROXY protocol header that a relay sends before the first datagrams from a client.
 #[test]
 fn echo_trusts_the_configured_proxies() {
     let mut ping = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c".to_vec();

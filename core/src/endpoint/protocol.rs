@@ -286,7 +286,7 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
         Ok(false)
     }
 
-    /// Queues a message of the application.
+    /// Queues a message from the application.
     fn send(
         &mut self,
         cx: &mut Context<'_, '_, P>,

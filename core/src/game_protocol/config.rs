@@ -54,7 +54,7 @@ pub enum Redial {
     /// that is harmless, such as servers of this crate (docs/game-protocol.md#repeated-seasoning).
     #[default]
     FreshPort,
-    /// Retransmits both messages of the client from the same port at this interval.
+    /// Retransmits both messages from the client from the same port at this interval.
     ///
     /// It works only with stateless servers, such as servers of this crate.
     SamePort(Duration),
@@ -222,7 +222,7 @@ error_enum! {
         Remote => "the peer ended the connection",
         /// The remote peer sent no packet within `timeout`.
         Lost => "the connection timed out: the peer stopped answering",
-        /// A reliable message of the remote peer exceeds the memory that one connection may use.
+        /// A reliable message from the remote peer exceeds the memory that one connection may use.
         MessageTooLarge => "the peer sent a message that exceeds the memory of a connection",
         /// The remote peer started a reliable message, and sent none of its missing chunks within `timeout`.
         MessageUnfinished => "the peer did not finish a message in time",

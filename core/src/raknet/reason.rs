@@ -134,7 +134,7 @@ error_enum! {
         Lost => "the connection timed out: the peer stopped answering",
         /// The remote peer sent a message that can never fit into the memory of one connection.
         MessageTooLarge => "the peer sent a message that exceeds the memory of a connection",
-        /// The remote peer closed the connection because a message of this peer exceeds its memory.
+        /// The remote peer closed the connection because a message from this peer exceeds its memory.
         ///
         /// Only peers of this crate report this reason.
         SentTooLarge => "a message exceeds the memory of the peer; send it in pieces",
@@ -143,7 +143,7 @@ error_enum! {
         /// The parts are lost, even with IP fragmentation, while smaller datagrams arrive. They cannot be split again,
         /// because the remote peer may have received some of them.
         PathTooNarrow => "the MTU of the path became too small for a message that was sent in parts",
-        /// Out-of-order messages of the remote peer take more memory than one connection may hold.
+        /// Out-of-order messages from the remote peer take more memory than one connection may hold.
         ReceiveMemory => "too many messages wait for earlier ones that the peer did not send",
     }
 }

@@ -30,7 +30,7 @@ const FIRST: usize = 8;
 /// The purpose for which blocks are charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// An outgoing message of the application.
+    /// An outgoing message from the application.
     Send,
     /// An outgoing message of the protocol itself, exempt from the configured limit.
     Control,
@@ -51,7 +51,7 @@ pub(crate) struct Share {
     borrowed: u32,
     /// Blocks exempt from the configured limit.
     unlimited: u16,
-    /// Those of the `unlimited` blocks that hold tables, which exist until the connection closes.
+    /// The part of `unlimited` that holds tables, which exist until the connection closes.
     tables: u16,
 }
 

@@ -19,8 +19,8 @@ use crate::unsent::UnsentReason;
 const SILENCE: Duration = Duration::from_secs(1);
 /// The part of the pause in which a datagram certainly causes no request.
 const CERTAIN_SILENCE: Duration = Duration::from_millis(900);
-/// Time limit for a datagram of the application. smoltcp sends two requests in this time, or one if another socket used
-/// the first.
+/// Time limit for a datagram from the application. smoltcp sends two requests in this time, or one if another socket
+/// used the first.
 const WANTED_LIMIT: Duration = Duration::from_millis(1_900);
 /// The interval between an unanswered request and the next one. The request in between is left to others, such as TCP
 /// connections, which repeat their requests after [`SILENCE`].
@@ -30,7 +30,7 @@ const NEXT_REQUEST: Duration = Duration::from_millis(2_100);
 const MIN_TURN: Duration = Duration::from_millis(5);
 /// Time limit for an answer to a peer without a connection.
 const ANSWER_LIMIT: Duration = Duration::from_millis(50);
-/// The minimum time for which a datagram of the application keeps the socket before such an answer may displace it.
+/// The minimum time for which a datagram from the application keeps the socket before such an answer may displace it.
 const MIN_WANTED_TURN: Duration = Duration::from_millis(100);
 
 /// The purpose of a datagram.

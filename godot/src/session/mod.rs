@@ -86,7 +86,7 @@ struct Link {
     state: LinkState,
     /// The maximum message length in bytes.
     max_len: usize,
-    /// The number of unread packets of this peer in the queue.
+    /// The number of unread packets from this peer in the queue.
     queued: usize,
     /// The error for which this side disconnects the peer, if any.
     fault: Option<String>,

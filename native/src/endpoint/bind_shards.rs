@@ -23,7 +23,7 @@ impl<P: Protocol> Endpoint<P> {
     /// Binds several endpoints (shards) to one address, for a server that needs more than one core.
     ///
     /// Each endpoint has its own socket, tasks, locks, and the memory given in `options`. The system passes all
-    /// datagrams of a client to the same endpoint. Accept connections from each endpoint.
+    /// datagrams from a client to the same endpoint. Accept connections from each endpoint.
     ///
     /// To clients, the endpoints are one server. They share:
     /// - the identity and the keys of the configuration;

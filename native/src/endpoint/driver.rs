@@ -450,8 +450,8 @@ mod stall_tests {
         false
     }
 
-    /// Starts a proxy between one client and `server`. While `is_armed`, it delays the next ping of the client: it reports the
-    /// ping to `delayed` and waits for `resume`.
+    /// Starts a proxy between one client and `server`. While `is_armed`, it delays the next ping from the client: it
+    /// reports the ping to `delayed` and waits for `resume`.
     fn proxy(
         server: SocketAddr,
         is_armed: Arc<AtomicBool>,

@@ -127,7 +127,7 @@ impl<I: Copy> Pings<I> {
         self.broadcasts.clear();
     }
 
-    /// Returns true if a task waits for the pong of the server at `to`.
+    /// Returns true if a task waits for the pong from the server at `to`.
     pub(crate) fn is_pinging(&self, to: SocketAddr) -> bool {
         self.one.iter().any(|(other, _)| *other == to)
     }

@@ -107,7 +107,7 @@ impl<const N: usize> Mesh<N> {
         self.is_there[peer] = false;
     }
 
-    /// Sends up to `room` messages of a peer.
+    /// Sends up to `room` messages from a peer.
     fn transmit(&mut self, peer: usize, room: usize) {
         let mut sender = Collector { room, ..Collector::new() };
         transmit(&mut self.peers[peer], &mut sender);

@@ -43,20 +43,20 @@ counted! {
         ClientQueueFull,
         /// The datagram exceeded the maximum age in the queue to the client.
         ClientTooOld,
-        /// A message of the client was empty; neither protocol has empty datagrams.
+        /// A message from the client was empty; neither protocol has empty datagrams.
         EmptyMessage,
-        /// A datagram of the game server was too long for the relay or the client's transport.
+        /// A datagram from the game server was too long for the relay or the client's transport.
         DatagramTooBig,
-        /// A datagram of the client was too long for the space after the PROXY header.
+        /// A datagram from the client was too long for the space after the PROXY header.
         TooBigBehindHeader,
-        /// A datagram of the client began like a PROXY header, which the game server would have believed.
+        /// A datagram from the client began like a PROXY header, which the game server would have believed.
         ForgedHeader,
         /// A datagram had a source other than the game server. It arrived before the socket was connected.
         ForeignSource,
-        /// A datagram of the client belonged to another session.
+        /// A datagram from the client belonged to another session.
         ForeignSession,
-        /// A datagram of the game server began like a control message. The client could not have distinguished it from
-        /// a control message.
+        /// A datagram from the game server began like a control message, from which the client could not have
+        /// distinguished it.
         Reserved,
         /// The system temporarily refused to send the datagram.
         SendRefused,

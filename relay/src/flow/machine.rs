@@ -468,13 +468,13 @@ impl Flow {
         }
     }
 
-    /// Queues a datagram of the client, and charges it to the total rate.
+    /// Queues a datagram from the client, and charges it to the total rate.
     fn pass_to_server(&mut self, now: Instant, datagram: Bytes) {
         self.total.take(now, Direction::ToServer, datagram.len(), &self.shares);
         self.queue_to_server(now, datagram);
     }
 
-    /// Queues a datagram of the game server, and charges it to the total rate.
+    /// Queues a datagram from the game server, and charges it to the total rate.
     fn pass_to_client(&mut self, now: Instant, datagram: Bytes) {
         self.total.take(now, Direction::ToClient, datagram.len(), &self.shares);
         self.queue_to_client(now, datagram);

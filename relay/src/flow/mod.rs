@@ -73,7 +73,7 @@ pub enum FromClient {
         /// The length of the message in bytes.
         len: usize,
     },
-    /// A datagram for a session other than that of this connection.
+    /// A datagram for the session of another connection.
     ForeignSession,
     /// The transport dropped its oldest datagrams, because they were not read in time.
     Dropped {
@@ -96,7 +96,7 @@ pub enum FromClient {
 /// Input from the game server.
 #[derive(Debug, Clone, Copy)]
 pub enum FromServer<'a> {
-    /// A datagram of the game server.
+    /// A datagram from the game server.
     Datagram(&'a [u8]),
     /// A datagram that did not fit into the receive buffer.
     Oversized,
@@ -169,13 +169,13 @@ pub struct Forwarded {
 
 /// Decides on each datagram of one flow by the protocol of its target. A flow without inspection forwards everything.
 pub trait Inspect: Send + fmt::Debug {
-    /// Decides on a datagram of the client.
+    /// Decides on a datagram from the client.
     fn to_server(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
 
-    /// Decides on a datagram of the game server.
+    /// Decides on a datagram from the game server.
     fn to_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
 
-    /// Returns true if a datagram of the client begins a connection.
+    /// Returns true if a datagram from the client begins a connection.
     fn begins_connection(&self, datagram: &[u8]) -> bool;
 
     /// Returns the datagram that notifies the game server of the client's departure, if the protocol has one.

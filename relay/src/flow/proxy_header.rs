@@ -164,7 +164,7 @@ impl Announcement {
         }
     }
 
-    /// Records a datagram of the client. Restarts the announcement if the game server has been silent for too long.
+    /// Records a datagram from the client. Restarts the announcement if the game server has been silent for too long.
     pub(crate) fn handle_datagram(&mut self, now: Instant) {
         if let State::Known { asked } = &mut self.state
             && now.saturating_duration_since(*asked.get_or_insert(now)) >= SILENCE

@@ -206,7 +206,7 @@ impl TotalRate {
         Shares(shares)
     }
 
-    /// Returns true if a datagram of a client may pass, and charges its bytes.
+    /// Returns true if a datagram from a client may pass, and charges its bytes.
     #[must_use]
     pub fn admits(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) -> bool {
         let passes = self.has_room(now, direction, len, shares);
@@ -216,7 +216,7 @@ impl TotalRate {
         passes
     }
 
-    /// Returns true if a datagram of a client may pass, without charging it.
+    /// Returns true if a datagram from a client may pass, without charging it.
     pub(crate) fn has_room(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) -> bool {
         self.with(direction, shares, |used, share, per_second| used.has_room(now, len, per_second, share))
             .unwrap_or(true)

@@ -286,7 +286,7 @@ impl<A: Admit> Front<A> {
         self.pass_to_server(open, run.take(&[]), out, stride);
     }
 
-    /// Handles datagrams of the server for one flow, in the same format as [`Front::handle_client`].
+    /// Handles datagrams from the server for one flow, in the same format as [`Front::handle_client`].
     pub(crate) fn handle_server<'b>(
         &mut self,
         id: FlowId,

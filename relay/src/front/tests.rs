@@ -266,7 +266,7 @@ fn flows_end_if_either_side_is_silent() {
     assert_eq!(bench.front.poll_closed(), None);
     bench.wait(Duration::from_millis(1));
     assert_eq!(bench.front.poll_closed(), Some(waits));
-    // Datagrams of the server do not keep a flow open, because the client may have left.
+    // Datagrams from the server do not keep a flow open, because the client may have left.
     bench.wait(Duration::from_secs(45));
     bench.server(open, &[0x84, 0, 0, 0]);
     bench.client(client_address(1), &[0xC0, 0, 0]);

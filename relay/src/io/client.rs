@@ -119,7 +119,7 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
     }
 }
 
-/// Waits for the first datagram of a client that opens several connections and continues with one of them. The other
+/// Waits for the first datagram from a client that opens several connections and continues with one of them. The other
 /// connections take neither a slot nor a socket.
 async fn wait_for_first(app: &App, connection: &mut Connection) -> Result<(), CloseReason> {
     let time_limit = app.limits.header_timeout;

@@ -418,7 +418,7 @@ async fn a_session_follows_its_page_but_not_forged_checks() {
     page.control().await;
     let (address, _) = page.ask("hello").await;
 
-    // An observer of the network knows the user names and the encrypted datagrams of the page.
+    // An observer of the network knows the user names and the encrypted datagrams from the page.
     let observer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     observer.connect(relay.channels.local_addr()).await.unwrap();
     find(&relay, &observer, "first").await;

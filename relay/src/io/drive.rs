@@ -167,7 +167,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Reads messages of the client. Returns true if there may be more.
+    /// Reads messages from the client. Returns true if there may be more.
     fn read(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
         if let Some(connection) = &self.connection {
             self.flow.set_transport_limits(connection.transport_limits());
@@ -184,7 +184,7 @@ impl<'a> Driver<'a> {
         true
     }
 
-    /// Sends datagrams of the client to the game server until the socket is full.
+    /// Sends datagrams from the client to the game server until the socket is full.
     fn send(&mut self, context: &mut Context<'_>, now: Instant) {
         while let Some(sent) = self.server.try_send(&mut self.flow, now) {
             match sent {
@@ -208,7 +208,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Receives datagrams of the game server. Returns true if there may be more.
+    /// Receives datagrams from the game server. Returns true if there may be more.
     fn receive(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
         let Self { flow, server, connection, observations, .. } = self;
         let (address, client) = (server.server(), self.client.ip());

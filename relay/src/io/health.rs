@@ -271,7 +271,7 @@ impl Observations {
         }
     }
 
-    /// Records that a datagram of the server has arrived.
+    /// Records that a datagram from the server has arrived.
     pub(crate) fn answered(&self) {
         // Flows on several threads share this flag, and most datagrams do not change it.
         if !self.answered.load(Ordering::Relaxed) {

@@ -1,8 +1,8 @@
 //! Inspection of a target's protocol, without IO: which datagrams pass, how they are changed, and which are answered on
 //! behalf of the server.
 //!
-//! Each flow to a target has one [`FlowInspector`]. Every datagram of the client passes through
-//! [`FlowInspector::handle_client`], and every datagram of the server through [`FlowInspector::handle_server`]:
+//! Each flow to a target has one [`FlowInspector`]. Every datagram from the client passes through
+//! [`FlowInspector::handle_client`], and every datagram from the server through [`FlowInspector::handle_server`]:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -60,7 +60,7 @@ impl FlowInspector {
         })
     }
 
-    /// Decides on a datagram of the client.
+    /// Decides on a datagram from the client.
     pub fn handle_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict {
         match &mut self.0 {
             Flow::RakNet(flow) => flow.handle_client(now, datagram),
@@ -69,7 +69,7 @@ impl FlowInspector {
         }
     }
 
-    /// Returns the change to a datagram of the server. Every datagram of the server passes.
+    /// Returns the change to a datagram from the server. Every datagram from the server passes.
     pub fn handle_server(&mut self, now: Instant, datagram: &[u8]) -> Change {
         match &mut self.0 {
             Flow::RakNet(flow) => flow.handle_server(now, datagram),
@@ -81,7 +81,7 @@ impl FlowInspector {
         }
     }
 
-    /// Returns true if a datagram of the client begins a connection. Always false for protocols other than RakNet,
+    /// Returns true if a datagram from the client begins a connection. Always false for protocols other than RakNet,
     /// because the handshake words of the Game Protocol are indistinguishable.
     #[must_use]
     pub fn begins_connection(&self, datagram: &[u8]) -> bool {
@@ -159,7 +159,7 @@ impl GameProtocolFlow {
         }
     }
 
-    /// Handles a datagram of the server. Its first datagram is the pepper. The client sends its first packet
+    /// Handles a datagram from the server. Its first datagram is the pepper. The client sends its first packet
     /// immediately after its response to the pepper.
     fn handle_server(&mut self, datagram: &[u8]) {
         self.is_open |= datagram.len() >= HANDSHAKE_WORD;

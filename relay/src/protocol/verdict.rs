@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use crate::time::{Bucket, cost};
 
-/// The decision on a datagram of a client.
+/// The decision on a datagram from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The datagram is forwarded to the server with this change.
@@ -82,7 +82,7 @@ impl Change {
     }
 }
 
-/// The reason why a datagram of a client is dropped.
+/// The reason why a datagram from a client is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The datagram is not part of a handshake, and the server has not answered one.

@@ -208,7 +208,7 @@ impl Session {
         }
     }
 
-    /// Handles a datagram of the client. Datagrams that are too long or not authentic are ignored.
+    /// Handles a datagram from the client. Datagrams that are too long or not authentic are ignored.
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
         if self.is_ended || datagram.len() > RECEIVE_MAX {
             return;

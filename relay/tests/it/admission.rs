@@ -89,7 +89,7 @@ async fn the_flows_of_one_token_share_its_rate() {
             client.send(b"hello").await;
         }
     }
-    // The relay has handled all datagrams of a client when it handles this message.
+    // The relay has handled all datagrams from a client when it handles this message.
     for mut client in clients {
         client.message(Message::text("end")).await;
         assert_eq!(client.closed().await.0, 1003);

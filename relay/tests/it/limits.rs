@@ -286,7 +286,7 @@ async fn a_client_cannot_make_the_relay_flood_the_server() {
     for _ in 0..SENT {
         client.send(&[9; 1400]).await;
     }
-    // The relay has handled all datagrams of the client when it handles this message.
+    // The relay has handled all datagrams from the client when it handles this message.
     client.message(Message::text("end")).await;
     assert_eq!(client.closed().await.0, 1003);
     let snapshot = relay.snapshot();

@@ -820,7 +820,7 @@ async fn an_unfinished_handshake_is_abandoned() {
         forger.send_to(&packet, to).unwrap();
     }
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    // The first packet of a client, which is not answered.
+    // The first packet from a client, which is not answered.
     let between = socket.local_addr().unwrap();
     let endpoint = client_endpoint(&announced, TransportConfig::default(), between);
     let connecting = endpoint.connect(between, "127.0.0.1").unwrap();

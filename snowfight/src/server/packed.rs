@@ -5,7 +5,7 @@ use rakwire::codec::rabbit::{List, pack};
 
 use crate::message::{Entity, Event, EventKind, ServerMessage, Snapshot};
 
-/// The maximum length of a message of a server, in bytes.
+/// The maximum length of a message from a server, in bytes.
 pub const MAX_MESSAGE: usize = 24_576;
 
 /// The bytes of the last packed snapshot, and its content. `S` identifies the selection of entities.

@@ -53,7 +53,7 @@ pub enum GameFault {
     DropsOld,
     /// Does not wrap sequences at 2^16. Case 4212.
     NoWrap,
-    /// Drops the first packet of a client if its sequence exceeds 1,000. Case 4213.
+    /// Drops the first packet from a client if its sequence exceeds 1,000. Case 4213.
     FromZeroOnly,
     /// Delays acknowledgements by more than 100 ms. Case 4214.
     LateAcks,

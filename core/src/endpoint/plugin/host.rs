@@ -51,7 +51,7 @@ pub struct PluginStats {
     pub offered: u64,
     /// Received messages that the plugin dropped, usually because they were its own.
     pub consumed: u64,
-    /// Outgoing messages of the application that the plugin dropped.
+    /// Outgoing messages from the application that the plugin dropped.
     pub refused: u64,
     /// Messages that the plugin injected for the application.
     pub injected: u64,

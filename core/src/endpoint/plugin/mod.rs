@@ -98,7 +98,7 @@ pub trait Plugin<P: Protocol> {
         MessageIds::NONE
     }
 
-    /// Returns true if the plugin also inspects messages with other IDs and outgoing messages of the application.
+    /// Returns true if the plugin also inspects messages with other IDs and outgoing messages from the application.
     fn watches_all(&self) -> bool {
         false
     }

@@ -34,7 +34,7 @@ pub(super) struct Handshake {
     since: Instant,
     /// Client: the salt.
     salt: HandshakeWord,
-    /// The last handshake message of the remote peer, to recognise retransmissions.
+    /// The last handshake message from the remote peer, to recognise retransmissions.
     token: HandshakeWord,
     /// Set until [`Event::Connected`](crate::endpoint::Event::Connected) has been reported.
     opened: bool,

@@ -182,7 +182,7 @@ impl Sender {
     }
 
     /// Returns true if so many messages are queued that the sequence of a further message would count as older than
-    /// that of the first.
+    /// the sequence of the first.
     fn would_wrap(&self, cx: &Context<'_, '_>) -> bool {
         let first = self.waiting.front().map(|chunk| cx.pool.header(chunk).outgoing().sequence);
         first.is_some_and(|first| self.next.wrapping_sub(first) >= u16::MAX / 2)

@@ -465,7 +465,7 @@ impl Connection {
         taken.map(|()| parsed)
     }
 
-    /// Returns true if messages of the remote peer are accepted.
+    /// Returns true if messages from the remote peer are accepted.
     ///
     /// After its disconnection notification, the remote peer only retransmits the notification.
     const fn takes_capsules(&self) -> bool {

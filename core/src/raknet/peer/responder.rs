@@ -92,7 +92,7 @@ pub(super) enum Answerers {
 /// The time for which pongs to a broadcast ping are accepted.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
-/// A ping of this peer that awaits its pong.
+/// A ping from this peer that awaits its pong.
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     to: SocketAddr,

@@ -66,9 +66,9 @@ pub enum Local<'a> {
 /// The outcome of a message that was sent with a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Receipt {
-    /// It was acknowledged (0E).
+    /// The message was acknowledged (0E).
     Acknowledged,
-    /// It was lost (0F).
+    /// The message was lost (0F).
     Lost,
 }
 

@@ -21,7 +21,7 @@ fn drops(peer: &Peer<'_>) -> u64 {
     peer.stats().drops().map(|(_, count)| count).sum()
 }
 
-/// Polls all datagrams of the peer; returns their total length.
+/// Polls all datagrams from the peer; returns their total length.
 fn drain(peer: &mut Peer<'_>, now: Instant) -> u64 {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut bytes = 0;
@@ -326,7 +326,8 @@ fn parts_that_contradict_their_message_are_dropped() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), 1);
 }
 
-/// The first message of a client must be its connection request. After another one, its address may retry immediately.
+/// The first message from a client must be its connection request. After another message, its address may retry
+/// immediately.
 #[test]
 fn a_client_without_a_connection_request_is_dropped() {
     let mut config = server_config();

@@ -1,4 +1,4 @@
-//! Messages of a server that requires keys: they make a client's attempt fail immediately, with a distinct reason
+//! Messages from a server that requires keys: they make a client's attempt fail immediately, with a distinct reason
 //! (docs/raknet.md#key-problems).
 
 use rakwire::Instant;

@@ -162,7 +162,7 @@ impl Requested {
         self.look();
     }
 
-    /// Polls the datagrams of the client and acknowledges them.
+    /// Polls the datagrams from the client and acknowledges them.
     fn look(&mut self) {
         let mut buffer = [0; MAX_DATAGRAM];
         while let Some(transmit) = self.client.poll_transmit(self.now, &mut buffer) {

@@ -153,7 +153,7 @@ fn a_vanished_client_keeps_its_address_and_guid_until_the_idle_timeout() {
         let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free slot");
         lan.run_for(Duration::from_millis(61_234));
         assert!(lan.clients[first].is_connected && lan.ended.is_empty(), "an idle connection must stay open");
-        // The last datagram of this client.
+        // The last datagram from this client.
         let id = lan.clients[first].peer.connections().next().expect("a connection");
         let sent = lan.clients[first].peer.send(lan.now, id, &[0x90], rakwire::raknet::Delivery::RELIABLE);
         assert!(sent.is_ok());

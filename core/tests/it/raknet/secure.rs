@@ -343,7 +343,7 @@ impl Steps {
         Self { client, server: peer(server), client_address, server_address }
     }
 
-    /// Polls the datagrams of the client, without delivering them.
+    /// Polls the datagrams from the client, without delivering them.
     fn sent_by_client(&mut self) -> Vec<Vec<u8>> {
         answers(&mut self.client, NOW).into_iter().map(|(_, bytes)| bytes).collect()
     }

@@ -52,7 +52,7 @@ pub(crate) fn request_2(security: ClientSecurity<'_>, guid: u64) -> Vec<u8> {
     written(&Offline::Request2 { security, server, mtu: 1_492, guid: Guid(guid) })
 }
 
-/// Polls all datagrams of a peer, with their destinations.
+/// Polls all datagrams from a peer, with their destinations.
 pub(crate) fn answers(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut answers = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn answers(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec
     answers
 }
 
-/// Polls all datagrams of a peer; returns their total length.
+/// Polls all datagrams from a peer; returns their total length.
 pub(crate) fn bytes_out(peer: &mut Peer<'_>, now: Instant) -> usize {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut bytes = 0;

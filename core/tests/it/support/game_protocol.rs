@@ -95,7 +95,7 @@ pub(crate) fn ended(events: &[OwnedEvent]) -> Option<DisconnectReason> {
     )
 }
 
-/// Polls all datagrams of a peer, with their destinations.
+/// Polls all datagrams from a peer, with their destinations.
 pub(crate) fn output(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut buffer = [0; MAX_PACKET];
     let mut datagrams = Vec::new();
@@ -105,7 +105,7 @@ pub(crate) fn output(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<
     datagrams
 }
 
-/// Polls all datagrams of a peer, without their destinations.
+/// Polls all datagrams from a peer, without their destinations.
 pub(crate) fn packets(peer: &mut Peer<'_>, now: Instant) -> Vec<Vec<u8>> {
     output(peer, now).into_iter().map(|(_, packet)| packet).collect()
 }

@@ -63,7 +63,7 @@ impl Discovery {
     }
 }
 
-/// Sends a ping, and waits for the pong of a game server.
+/// Sends a ping, and waits for the pong from a game server.
 async fn ping_server(stack: Stack<'_>, to: SocketAddrV4) -> Option<SocketAddrV4> {
     let (mut in_metadata, mut in_bytes) = ([PacketMetadata::EMPTY; 4], [0; 4 * PONG]);
     let (mut out_metadata, mut out_bytes) = ([PacketMetadata::EMPTY; 1], [0; PING]);

@@ -12,7 +12,7 @@ const TIME: std::ops::Range<usize> = 1..9;
 /// The offset of the data in a pong.
 const DATA: usize = 33;
 
-/// Checks that a ping of the client was answered.
+/// Checks that a ping from the client was answered.
 pub(super) fn ping(capture: &Capture) -> Result<(), Broken> {
     let times: Vec<(u64, std::time::Duration)> = capture
         .of(End::Client)

@@ -139,7 +139,7 @@ async fn run(
     }
 }
 
-/// Completes when the first message of the peer is overdue.
+/// Completes when the first message from the peer is overdue.
 async fn first_message_deadline(limit: Duration, shared: &Shared) {
     sleep(limit).await;
     let stats = shared.counters.read();

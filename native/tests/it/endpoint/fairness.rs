@@ -53,7 +53,7 @@ fn connect_and_vanish<P: Subject>(
             clients.push((endpoint, connection));
         }
         let _ = ready.send(());
-        // The last handshake message of the client has not been sent yet.
+        // The last handshake message from the client has not been sent yet.
         go.await.expect("the test says when");
         clients
     });

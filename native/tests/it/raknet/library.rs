@@ -132,7 +132,7 @@ fn only_bedrock(options: &mut Options) {
 
 /// A proxy for one client of `server`.
 ///
-/// After a reply that requires another version, the proxy drops the next `blocked` datagrams of the client. go-raknet
+/// After a reply that requires another version, the proxy drops the next `blocked` datagrams from the client. go-raknet
 /// servers drop all of them for at least 10 s.
 async fn block_after_another_version(server: SocketAddr, blocked: usize) -> SocketAddr {
     let front = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a free port");

@@ -60,7 +60,7 @@ impl WebSocketTransport {
         Self { socket, has_unwritten: false, is_through_proxy }
     }
 
-    /// Returns the next message of the client.
+    /// Returns the next message from the client.
     pub(super) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
         let item = ready!(self.socket.poll_next_unpin(context));
         Poll::Ready(match item {

@@ -132,7 +132,7 @@ pub(super) struct Handshake {
     disconnection_notification_sent: bool,
     /// The number of datagrams received since the connection was aborted.
     unexpected: u8,
-    /// Set if the connection is aborted because a message of the remote peer is too large.
+    /// Set if the connection is aborted because a message from the remote peer is too large.
     ends_for_size: bool,
 }
 
@@ -419,7 +419,7 @@ impl Handshake {
         }
     }
 
-    /// Writes an offline message of a client, or reply 2 of a server with a challenge to answer.
+    /// Writes an offline message from a client, or reply 2 of a server with a challenge to answer.
     #[cfg_attr(
         not(feature = "secure"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only keys change")

@@ -591,9 +591,9 @@ fn translate_timestamp(
 }
 
 impl Receiver {
-    /// Appends a message to the block of the one buffered last.
+    /// Appends a message to the block of the message that was buffered last.
     ///
-    /// Returns false if the message does not directly follow that one, or does not fit into the block.
+    /// Returns false if `message` does not directly follow that message, or does not fit into the block.
     fn pack(&self, cx: &mut Context<'_, '_>, message: &IncomingMessage, payload: &[u8]) -> bool {
         let Some(block) = self.packing else { return false };
         let Some(mut first) = cx.pool.header(block).received().copied() else { return false };

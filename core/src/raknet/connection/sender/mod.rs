@@ -71,7 +71,7 @@ pub(super) struct Sender {
     metrics: Metrics<4>,
     messages_sent: Count,
     datagrams_sent: Count,
-    /// The time since which at least one acknowledgement of the remote peer has been outstanding; `None` if none is.
+    /// The time since which at least one acknowledgement from the remote peer has been outstanding; `None` if none is.
     unacked_since: Option<Instant>,
     /// When an ack-eliciting datagram was last sent.
     last_sent: Instant,
@@ -262,7 +262,7 @@ impl Sender {
         Control::Ping { time: self.validation.mask(cx, cx.now.as_millis()) }
     }
 
-    /// Queues a message of the application.
+    /// Queues a message from the application.
     pub(super) fn send(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -275,7 +275,7 @@ impl Sender {
         Ok(receipt)
     }
 
-    /// Checks whether a message of the application would be accepted.
+    /// Checks whether a message from the application would be accepted.
     pub(super) fn can_send(
         &self,
         cx: &Context<'_, '_>,
@@ -373,7 +373,7 @@ impl Sender {
         self.queue.is_empty() && self.recovery.is_empty()
     }
 
-    /// Returns since when an acknowledgement of the remote peer has been outstanding without interruption.
+    /// Returns since when an acknowledgement from the remote peer has been outstanding without interruption.
     pub(super) const fn unacked_since(&self) -> Option<Instant> {
         self.unacked_since
     }
@@ -408,8 +408,8 @@ impl Sender {
 
     /// Returns when [`keep_alive`](Self::keep_alive) is due.
     ///
-    /// The last datagram of the remote peer was received at `last_received`; `timeout` is the timeout of the connection
-    /// in microseconds.
+    /// The last datagram from the remote peer was received at `last_received`. `timeout` is the timeout of the
+    /// connection in microseconds.
     pub(super) fn keep_alive_deadline(&self, last_received: Instant, timeout: u64) -> Option<Instant> {
         let probe = self.is_delivered().then(|| self.probe_at(last_received, timeout));
         [self.pings.deadline(), probe].into_iter().flatten().min()

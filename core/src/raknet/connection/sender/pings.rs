@@ -27,7 +27,7 @@ pub(in super::super) struct Pings {
     follows: bool,
     /// Set if a pong is to be sent in the next datagram.
     pong_due: bool,
-    /// The time in the last ping of the remote peer.
+    /// The time in the last ping from the remote peer.
     ///
     /// Only the last ping is answered, so a flood of pings takes no memory.
     pong_time: u64,
@@ -69,7 +69,7 @@ impl Pings {
         self.pinged_at = Some(now);
     }
 
-    /// Handles a ping of the remote peer.
+    /// Handles a ping from the remote peer.
     pub(in super::super) const fn on_ping(&mut self, time: u64) {
         self.pong_time = time;
         self.pong_due = true;
