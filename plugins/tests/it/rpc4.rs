@@ -117,7 +117,7 @@ fn message_encoding_matches_the_vectors() {
 }
 
 #[test]
-fn call_is_answered_and_slots_run_in_order() {
+fn call_is_answered_and_slots_run_in_descending_order() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (rpc4(), rpc4());
     ask(&mut client, id).expect("enough space");

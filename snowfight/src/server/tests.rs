@@ -592,7 +592,7 @@ fn unknown_connections_are_ignored() {
 }
 
 #[test]
-fn small_buffer_drops_only_that_message() {
+fn a_buffer_that_is_too_small_drops_only_the_current_message() {
     let mut server = Server::new(5);
     server.handle_connected('a').expect("a free slot");
     ask(&mut server, 'a', 1, RequestKind::Init);

@@ -389,7 +389,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn messages_are_read_back(messages in messages()) {
+        fn packed_messages_round_trip(messages in messages()) {
             let bytes = pack(&messages);
             let read: Vec<&[u8]> = Aggregate::read(id(), &bytes)?.messages()?.collect();
             prop_assert_eq!(read, messages);
