@@ -105,7 +105,7 @@ fn unless_full(sent: Result<(), TalkError>) -> Result<(), Failure> {
     }
 }
 
-/// Sends a frame of a 440 Hz tone to all.
+/// Sends a frame of a 440 Hz tone to all listeners.
 fn send_tone(frame: usize, encoder: &mut Encoder, voice: &mut Plugin) -> Result<(), Failure> {
     let periods = |at: usize| 440.0 * (frame * FRAME_SAMPLES + at) as f64 / f64::from(SAMPLE_RATE);
     let samples = std::array::from_fn(|at| 0.25 * f64::sin(std::f64::consts::TAU * periods(at)) as f32);

@@ -216,7 +216,7 @@ error_enum! {
     /// The reason why a connection closed.
     #[non_exhaustive]
     pub enum DisconnectReason {
-        /// The application closed it with `disconnect`.
+        /// The application closed the connection with `disconnect`.
         Local => "this application ended the connection",
         /// The remote peer sent END. For a client that has received no data, this means that the server refused it.
         Remote => "the peer ended the connection",

@@ -35,7 +35,7 @@ pub struct VoiceStats {
 #[derive(Debug)]
 struct Other<const FRAMES: usize, const BYTES: usize> {
     buffer: Buffer<FRAMES, BYTES>,
-    /// True if the peer receives the frames of this peer.
+    /// True if the frames of this peer are sent to the remote peer.
     hears: bool,
     /// True if the frames of the peer are dropped.
     is_muted: bool,

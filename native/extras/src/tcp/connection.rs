@@ -197,7 +197,7 @@ pub enum DisconnectReason {
     /// This side closed the connection.
     #[error("closed by this application")]
     Local,
-    /// The peer closed it, between two messages.
+    /// The peer closed the connection between two messages.
     #[error("closed by the peer")]
     Remote,
     /// The peer accepted no data for [`timeout`](super::Options::timeout).
