@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_capsule_is_read_back_unchanged() {
+    fn a_written_capsule_round_trips() {
         for reliability in 0..8 {
             let split = Some(Split { count: 3, id: 7, index: 2 });
             let mut capsule = Capsule { reliability, split, payload: vec![1, 2, 3], ..Capsule::default() };

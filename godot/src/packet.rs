@@ -177,7 +177,7 @@ mod tests {
     const MODES: [Mode; 3] = [Mode::Unreliable, Mode::UnreliableOrdered, Mode::Reliable];
 
     #[test]
-    fn every_transfer_is_read_back_from_its_message() {
+    fn every_transfer_round_trips_through_its_message() {
         for mode in MODES {
             for channel in 0..CHANNELS {
                 let transfer = Transfer::new(mode, channel).expect("a channel");

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_and_its_whole_are_never_in_one_tier() {
+    fn a_stage_and_its_part_are_never_in_one_tier() {
         assert!(names(Tier::Test).contains("interop-smoke") && !names(Tier::Ci).contains("interop-smoke"));
         assert!(names(Tier::Ci).contains("parts") && !names(Tier::Nightly).contains("parts"));
         for stage in all().iter().filter(|stage| stage.part_of.is_some()) {

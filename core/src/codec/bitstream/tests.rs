@@ -76,7 +76,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn integers_are_read_back(lead in 0..9_u32, value: u64, last: u64, shift in 0..64_u32) {
+    fn integers_round_trip(lead in 0..9_u32, value: u64, last: u64, shift in 0..64_u32) {
         // Shifted in both directions, so that the values have zero bytes at the upper and at the lower end.
         for value in [value, value >> shift, value << shift] {
             integer(lead, value as u8, last as u8);
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn other_items_are_read_back(lead in 0..9_u32, value: u64, last: u64, to in address(), from in address()) {
+    fn other_items_round_trip(lead in 0..9_u32, value: u64, last: u64, to in address(), from in address()) {
         item(lead, U24::new(value as u32), U24::new(last as u32));
         item(lead, Guid(value), Guid(last));
         item(lead, NetworkId(value), NetworkId(last));
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_and_strings_are_read_back(lead in 0..9_u32, bytes in proptest::collection::vec(any::<u8>(), 1..70)) {
+    fn bytes_and_strings_round_trip(lead in 0..9_u32, bytes in proptest::collection::vec(any::<u8>(), 1..70)) {
         let read = law(lead, |w| w.string(&bytes), |r| Ok(r.string()?.to_vec()));
         prop_assert_eq!(&read, &bytes);
         let safe = law(lead, |w| w.aligned_bytes_safe(&bytes), |r| Ok(r.aligned_bytes_safe(70)?.to_vec()));
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn fractions_are_read_back_within_a_step(lead in 0..9_u32, x in -1.0..=1.0_f32, y in -1.0..=1.0_f32, z in -1.0..=1.0_f32) {
+    fn fractions_round_trip_within_one_step(lead in 0..9_u32, x in -1.0..=1.0_f32, y in -1.0..=1.0_f32, z in -1.0..=1.0_f32) {
         let read = law(lead, |w| w.write_compressed(x), |r| r.read_compressed::<f32>());
         prop_assert!((read - x).abs() < 0.000_04);
         let double = law(lead, |w| w.write_compressed(f64::from(x)), |r| r.read_compressed::<f64>());

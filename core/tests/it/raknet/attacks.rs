@@ -76,7 +76,7 @@ fn a02_the_work_for_acknowledgement_records_is_bounded() {
 ///
 /// Resends never exceed the congestion window.
 #[test]
-fn a03_negative_acknowledgements_cost_few_resends() {
+fn a03_negative_acknowledgements_cause_few_resends() {
     let (mut net, client, _) = open(Conditions { latency: ROUND_TRIP / 2, ..Conditions::default() });
     // From here on the server receives nothing, so only the forged negative acknowledgements arrive.
     net.pair.set_conditions(Conditions { loss: 1.0, latency: ROUND_TRIP / 2, ..Conditions::default() });

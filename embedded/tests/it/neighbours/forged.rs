@@ -48,7 +48,7 @@ fn a_server_survives_forged_requests_over_ipv6() {
     a_server_continues_while_requests_are_forged::<GameProtocol>(Duration::from_millis(100), forged_salt_v6);
 }
 
-fn newcomers_are_let_in_while_requests_are_forged<P: Tested>(request: fn(u8, u8) -> Vec<u8>) {
+fn clients_are_admitted_while_requests_are_forged<P: Tested>(request: fn(u8, u8) -> Vec<u8>) {
     run(async {
         let (mut net, _client, server) = ethernet::<P>();
         let newcomers: Vec<_> = (0..4).map(|_| net.client::<P, 1, 48, 128, 4>()).collect();
@@ -65,12 +65,12 @@ fn newcomers_are_let_in_while_requests_are_forged<P: Tested>(request: fn(u8, u8)
 
 #[test]
 fn new_clients_connect_while_pings_are_forged() {
-    newcomers_are_let_in_while_requests_are_forged::<RakNet>(forged_ping);
+    clients_are_admitted_while_requests_are_forged::<RakNet>(forged_ping);
 }
 
 #[test]
 fn new_clients_connect_while_salts_are_forged() {
-    newcomers_are_let_in_while_requests_are_forged::<GameProtocol>(forged_salt);
+    clients_are_admitted_while_requests_are_forged::<GameProtocol>(forged_salt);
 }
 
 #[test]

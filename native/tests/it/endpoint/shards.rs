@@ -18,7 +18,7 @@ by_both_protocols!(
     the_shards_together_admit_at_most_max_incoming,
     the_application_decides_about_clients_of_each_shard,
     a_hook_of_all_shards_distinguishes_their_connections,
-    each_shard_has_a_plugin_of_its_own,
+    each_shard_has_its_own_plugin,
 );
 
 const SHARDS: usize = 4;
@@ -189,7 +189,7 @@ async fn a_hook_of_all_shards_distinguishes_their_connections<P: Subject>() {
     until("a message is dropped", || muted.with(|muted| muted.dropped == 1)).await;
 }
 
-async fn each_shard_has_a_plugin_of_its_own<P: Subject>() {
+async fn each_shard_has_its_own_plugin<P: Subject>() {
     let hosts = [(); SHARDS].map(|()| SharedHook::new(PluginHost::<Greeter, 1>::new()));
     for host in &hosts {
         host.with(|host| host.attach::<P>(Greeter::default())).expect("a free slot");

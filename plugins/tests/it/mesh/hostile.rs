@@ -86,7 +86,7 @@ fn withdrawn(guid: u64) -> Vec<u8> {
 /// A member that repeatedly announces and withdraws invented peers causes at most as many attempts as there are
 /// slots.
 #[test]
-fn invented_peers_are_tried_rarely() {
+fn attempts_to_invented_peers_are_limited() {
     let (mut mesh, id) = connected();
     let mut tried = 0;
     for step in 0..1_200_u64 {
