@@ -117,8 +117,7 @@ fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
     Ok(json!({ "blocked_ms_of_100": blocked, "seconds": seconds, "rows": rows }).to_string())
 }
 
-/// Starts a demo with `bots`, and runs the page test against it. `mode` is an option of the driver in
-/// web/tests/smoke.mjs.
+/// Starts a demo with `bots`, and runs the page test against it. `mode` is an option of web/tests/smoke.mjs.
 fn play(shell: &Shell, bots: &str, mode: &str) -> Result<String> {
     let mut demo = Demo::start(shell, ANY_PORT, bots, &[])?;
     let outcome = smoke::drive(shell, &demo.game_url(), &demo.metrics, mode);

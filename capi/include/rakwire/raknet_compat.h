@@ -779,8 +779,7 @@ private:
     unsigned max_connections_ = 0;
     unsigned max_incoming_ = 0;
     std::uint8_t protocol_ = 0;
-    // The timeout for all connections; 0 is the default.
-    TimeMS timeout_ms_ = 0;
+    TimeMS timeout_ms_ = 0;  // for all connections; 0 is the default
     std::uint32_t last_number_ = 0;
     // GetTime() minus the clock of the endpoint, in milliseconds.
     std::int64_t clock_offset_ = 0;
@@ -788,8 +787,7 @@ private:
     std::vector<Remote> remotes_;
     std::vector<OwnedPacket *> packets_;
     detail::Outbox outbox_;
-    // Packets that are not caused by an event of the endpoint.
-    std::deque<Packet *> local_;
+    std::deque<Packet *> local_;  // packets that are not caused by an event of the endpoint
 };
 
 }  // namespace RakNet

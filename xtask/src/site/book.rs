@@ -208,8 +208,7 @@ mod tests {
     #[test]
     fn sections_with_the_same_title_are_an_error() {
         let error = book(&format!("# One\n## B\n{}\n## B\nx\n", "word ".repeat(2_000))).err().unwrap();
-        let expected = "the book has two pages docs/one-b.md: rename the section \"B\" of docs/one.md";
-        assert_eq!(error.to_string(), expected);
+        assert!(error.to_string().ends_with(": rename the section \"B\" of docs/one.md"), "{error}");
     }
 
     #[test]

@@ -89,17 +89,13 @@ fn measure(shell: &Shell, part: &str, more: &[&str]) -> Result<()> {
     run(shell, &[&[if part.is_empty() { "run" } else { part }], more].concat())
 }
 
-/// Checks that the hot paths take no more instructions than in the committed table.
-pub(crate) fn instructions(shell: &Shell) -> Result<()> {
-    run(shell, &["instructions"])
-}
-
 /// Checks that the commands work.
 pub(crate) fn smoke(shell: &Shell) -> Result<()> {
     ["", "secure", "fields", "relay"].iter().try_for_each(|part| measure(shell, part, &["--quick"]))
 }
 
-fn run(shell: &Shell, args: &[&str]) -> Result<()> {
+/// Runs a command of the program of the crate.
+pub(crate) fn run(shell: &Shell, args: &[&str]) -> Result<()> {
     let program = ["run", "--quiet", "--release", "--package", "rakwire-bench", "--"];
     // The measurement of the npm package also builds for browsers.
     shell.cmd_for(WASM, "", "cargo", program.into_iter().chain(args.iter().copied())).run()

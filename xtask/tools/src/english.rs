@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 
 use xtask::shell::Shell;
 use xtask::tracked;
@@ -67,9 +67,11 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
             wrong.push(area.clone());
         }
     }
-    if !wrong.is_empty() {
-        bail!("not in plain English: {}; write plain verbs and things (CONTRIBUTING.md)", wrong.join(", "));
-    }
+    let wrong = wrong.join(", ");
+    ensure!(
+        wrong.is_empty(),
+        "not in plain English: {wrong}; write plain verbs and things (CONTRIBUTING.md)"
+    );
     Ok(())
 }
 

@@ -20,7 +20,7 @@ const STAGES: [(&str, Run); 17] = [
     ("mcu", mcu::stage),
     ("size", size::guard),
     ("size-all", size::all),
-    ("instructions", bench::instructions),
+    ("instructions", |shell| bench::run(shell, &["instructions"])),
     ("boards", boards::stage),
     ("mutants", mutants::stage),
     ("fuzz", fuzz::stage),

@@ -62,8 +62,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Returns the upload commands in the order in which they must run, the tag last. Cargo uploads each crate after its
-/// dependencies.
+/// Returns the upload commands in their order, the tag last. Cargo uploads each crate after its dependencies.
 fn uploads(version: &str) -> [String; 4] {
     let npm = |name: &str| format!("npm publish {}/{name}-{version}.tgz", files::FOLDER);
     [
