@@ -4,7 +4,7 @@
 //! the safety sections state what the caller must guarantee.
 
 use std::ffi::{c_char, c_int};
-use std::mem::size_of;
+use std::mem::{align_of, size_of};
 use std::ptr;
 
 use crate::codes::{
@@ -15,8 +15,9 @@ use crate::codes::{
 /// The maximum length of a string in bytes.
 const LONGEST_STRING: usize = 1_024;
 
-/// The maximum size of a struct in bytes. A larger `size` was never initialised.
-const LARGEST_STRUCT: u32 = 4_096;
+/// The number of bytes by which the struct of a newer program may exceed the struct of this library. A `size` beyond that was
+/// probably never initialised.
+const NEWER: usize = 128;
 
 /// A struct of the C API that begins with its `size`.
 ///
@@ -56,8 +57,11 @@ unsafe fn caller_size<T: Versioned>(from: *const T) -> Outcome<usize> {
 }
 
 fn check_size<T: Versioned>(size: u32) -> Outcome<usize> {
-    let is_known = size as usize >= T::FIRST_SIZE && size <= LARGEST_STRUCT;
-    if is_known { Ok(size as usize) } else { Err(Failure::new(RAKWIRE_ERROR_SIZE)) }
+    let size = size as usize;
+    let is_known = (T::FIRST_SIZE..=size_of::<T>() + NEWER).contains(&size);
+    // The size of every version is a multiple of its alignment.
+    let is_known = is_known && size.is_multiple_of(align_of::<T>());
+    if is_known { Ok(size) } else { Err(Failure::new(RAKWIRE_ERROR_SIZE)) }
 }
 
 /// Reads a caller's struct like [`read_struct_over`], with zero for fields that an older caller does not have.
@@ -101,7 +105,8 @@ pub(crate) unsafe fn checked_struct<T: Versioned>(from: *const T) -> Outcome<*co
     unsafe { caller_size(from) }.map(|_| from)
 }
 
-/// Writes a struct to the caller up to the caller's `size`. The `size` field itself is not changed.
+/// Writes a struct to the caller up to the caller's `size`. The `size` field and the fields that only a newer caller has are not
+/// changed.
 ///
 /// # Safety
 /// `to` is null, or points to `size` writable bytes.
@@ -113,8 +118,8 @@ pub(crate) unsafe fn write_struct<T: Versioned>(to: *mut T, value: &T) -> Outcom
     Ok(())
 }
 
-/// Borrows a caller's struct with all fields except `size` zeroed. Returns `None` if the caller's version has fewer fields than
-/// this library's. It avoids a copy of the struct, which matters for events.
+/// Borrows a caller's struct with all fields of this library except `size` zeroed. Returns `None` if the caller's version has
+/// fewer fields than this library's. It avoids a copy of the struct, which matters for events.
 ///
 /// # Safety
 /// `to` is null, or points to `size` writable bytes, which nothing else uses for `'a`.
@@ -130,30 +135,30 @@ pub(crate) unsafe fn zeroed_struct<'a, T: Versioned>(to: *mut T) -> Outcome<Opti
     unsafe {
         // A length known at compile time needs no call to memset.
         ptr::write_bytes(to.cast::<u8>().add(first), 0, known - first);
-        if size > known {
-            ptr::write_bytes(to.cast::<u8>().add(known), 0, size - known);
-        }
         Ok(Some(&mut *to))
     }
 }
 
-/// Initialises a caller's struct, and sets its `size` to `size`.
+/// Initialises a caller's struct, and sets its `size` to `size`. Fields that only a newer caller has become zero.
 ///
 /// # Safety
 /// `to` is null, or points to `size` writable bytes.
 pub(crate) unsafe fn init_struct<T: Versioned>(to: *mut T, value: &T, size: usize) -> Outcome<()> {
     check_aligned(to)?;
     let size = u32::try_from(size).map_err(|_| Failure::new(RAKWIRE_ERROR_SIZE))?;
-    check_size::<T>(size)?;
-    // SAFETY: the pointer is aligned and points to `size` bytes, of which the first four are the `u32`.
+    let whole = check_size::<T>(size)?;
+    let known = whole.min(size_of::<T>());
+    // SAFETY: the pointer is aligned and points to `size` bytes, of which the first four are the `u32`. The size is an argument
+    // of the call, and not a field that may be uninitialised.
     unsafe {
         to.cast::<u32>().write(size);
-        write_fields(to, value, size as usize);
+        write_fields(to, value, whole);
+        ptr::write_bytes(to.cast::<u8>().add(known), 0, whole - known);
     }
     Ok(())
 }
 
-/// Writes the fields after `size`. Bytes of the caller's struct beyond the fields that this library knows become zero.
+/// Writes the fields after `size` that both the caller and this library know.
 ///
 /// # Safety
 /// `to` points to `size` writable bytes, at least four.
@@ -162,10 +167,7 @@ unsafe fn write_fields<T: Versioned>(to: *mut T, value: &T, size: usize) {
     let known = size.min(size_of::<T>());
     let (from, to) = (ptr::from_ref(value).cast::<u8>(), to.cast::<u8>());
     // SAFETY: both have at least `known` bytes and do not overlap. `first` is not greater, as every struct has a `u32`.
-    unsafe {
-        ptr::copy_nonoverlapping(from.add(first), to.add(first), known - first);
-        ptr::write_bytes(to.add(known), 0, size - known);
-    }
+    unsafe { ptr::copy_nonoverlapping(from.add(first), to.add(first), known - first) };
 }
 
 /// Borrows bytes of the caller. A null pointer is allowed if the length is 0.
@@ -346,11 +348,7 @@ mod tests {
         assert_eq!(refused.err().map(|failure| failure.code), Some(RAKWIRE_ERROR_SIZE));
         // SAFETY: as above.
         unsafe { write_struct(place, &Old { size: 0, first: 9 }) }.expect("a known size");
-        assert_eq!(
-            new,
-            New { size: 16, first: 9, second: 0 },
-            "fields that this library does not know become zero"
-        );
+        assert_eq!(new, New { size: 16, first: 9, second: 1 << 40 }, "unknown fields are not changed");
     }
 
     #[test]
@@ -366,6 +364,21 @@ mod tests {
     }
 
     #[test]
+    fn bytes_beyond_the_known_fields_are_zeroed_only_if_the_size_is_an_argument() {
+        let mut memory = [u64::MAX; 4];
+        let place = memory.as_mut_ptr().cast::<New>();
+        memory[0] = 24;
+        // SAFETY: the memory has more than the 24 bytes of its size.
+        let lent = unsafe { zeroed_struct(place) }.expect("the size of a newer version");
+        assert_eq!(lent.copied(), Some(New { size: 24, first: 0, second: 0 }));
+        assert_eq!(memory, [24, 0, u64::MAX, u64::MAX]);
+        let place = memory.as_mut_ptr().cast::<New>();
+        // SAFETY: as above.
+        unsafe { init_struct(place, &New { size: 0, first: 0, second: 5 }, 24) }.expect("as above");
+        assert_eq!(memory, [24, 5, 0, u64::MAX]);
+    }
+
+    #[test]
     fn an_unterminated_string_is_refused() {
         let endless = [b'x'; LONGEST_STRING + 1];
         // SAFETY: exactly as many bytes exist as may be read.
@@ -375,8 +388,13 @@ mod tests {
 
     #[test]
     fn structs_with_an_unknown_size_are_refused() {
-        for size in [0, 4, 7, LARGEST_STRUCT + 1, u32::MAX] {
-            let new = New { size, first: 0, second: 0 };
+        let (known, newer) = (size_of::<New>() as u32, (size_of::<New>() + NEWER) as u32);
+        let align = align_of::<New>() as u32;
+        for size in [0, 4, 7, known - 1, known + 1, newer + align, 3_000, u32::MAX] {
+            let mut new = New { size, first: 0, second: 0 };
+            // SAFETY: the size is refused before any byte beyond it is written.
+            let refused = unsafe { zeroed_struct(&raw mut new) };
+            assert_eq!(refused.err().map(|failure| failure.code), Some(RAKWIRE_ERROR_SIZE), "{size}");
             // SAFETY: the size is refused before any byte beyond it is read.
             let refused = unsafe { read_struct(&raw const new) };
             assert_eq!(refused.err().map(|failure| failure.code), Some(RAKWIRE_ERROR_SIZE), "{size}");

@@ -54,12 +54,13 @@ impl<T> Sized<T> {
         let size = match random.below(8) {
             0 => 0,
             1 => random.below(32),
-            2 => 4_097 + random.below(1 << 20),
+            2 => whole + random.below(200),
+            3 if random.below(2) == 0 => whole + 200 + random.below(1 << 20),
             3 => whole.saturating_sub(8 * random.below(4)),
             _ => whole,
         };
-        // The library refuses a size larger than any struct before it reads more than the size.
-        let length = if size > 4_096 { whole } else { size.max(4) };
+        // The library refuses a size far beyond the struct before it reads more than the size.
+        let length = if size >= whole + 200 { whole } else { size.max(4) };
         let mut memory = vec![0_u64; length.div_ceil(8) as usize];
         // SAFETY: the allocation has at least eight bytes.
         unsafe { memory.as_mut_ptr().cast::<u32>().write(size as u32) };
