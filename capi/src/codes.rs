@@ -1,9 +1,11 @@
 //! Result codes, their descriptions, and the text of the last error.
+//!
+//! An error allocates nothing, because a signal handler may cause one while the program allocates.
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
-use std::fmt::{Display, Write};
+use std::fmt::{self, Display, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The call succeeded.
@@ -14,7 +16,7 @@ pub const RAKWIRE_ERROR_NULL: i32 = -1;
 pub const RAKWIRE_ERROR_MISALIGNED: i32 = -2;
 /// The `size` field of a struct does not match any version of that struct.
 pub const RAKWIRE_ERROR_SIZE: i32 = -3;
-/// The endpoint, message or request handle is 0, was closed or released, or never existed.
+/// The endpoint, message or request handle is 0, was closed, released or decided, belongs to another endpoint, or never existed.
 pub const RAKWIRE_ERROR_HANDLE: i32 = -4;
 /// The endpoint belongs to another thread.
 pub const RAKWIRE_ERROR_THREAD: i32 = -5;
@@ -64,7 +66,9 @@ const fn describe(code: i32) -> &'static CStr {
         RAKWIRE_ERROR_SIZE => {
             c"the size of a struct is wrong: initialise the struct, or set `size` to its sizeof"
         }
-        RAKWIRE_ERROR_HANDLE => c"the handle is 0, was closed or released, or never existed",
+        RAKWIRE_ERROR_HANDLE => {
+            c"the handle is 0, was closed or released, belongs to another endpoint, or never existed"
+        }
         RAKWIRE_ERROR_THREAD => {
             c"the endpoint belongs to another thread: only the thread that opened it may use it"
         }
@@ -131,7 +135,7 @@ impl Failure {
         let written = DESCRIPTION.try_with(|description| {
             let Ok(mut description) = description.try_borrow_mut() else { return false };
             description.clear();
-            // Writing to a string cannot fail. If formatting `text` fails, the description is truncated.
+            // A description that is too long is truncated.
             let _ = write!(description, "{text}");
             true
         });
@@ -141,13 +145,13 @@ impl Failure {
     /// Sets the last error and returns the code.
     #[cold]
     fn report(self) -> i32 {
-        let own = |description: &RefCell<String>| {
-            description.try_borrow().map(|description| set_last_error(description.as_bytes())).is_ok()
+        let own = |description: &RefCell<FixedText>| {
+            description.try_borrow().map(|description| set_last_error(description.as_str())).is_ok()
         };
         match self.text {
             Text::Own if DESCRIPTION.try_with(own) == Ok(true) => {}
-            Text::General | Text::Own => set_last_error(describe(self.code).to_bytes()),
-            Text::Reentrant => set_last_error(REENTRANT.as_bytes()),
+            Text::General | Text::Own => set_last_error(describe(self.code).to_str().unwrap_or_default()),
+            Text::Reentrant => set_last_error(REENTRANT),
         }
         self.code
     }
@@ -158,20 +162,61 @@ pub(crate) type Outcome<T> = Result<T, Failure>;
 thread_local! {
     /// The description of the last [`Failure`] that was created by [`Failure::with`]. It must not overwrite the last
     /// error: the program may pass that string to a call, and the call reads it until it has failed.
-    static DESCRIPTION: RefCell<String> = const { RefCell::new(String::new()) };
-    /// The text of the last error with its zero byte. The memory is reused, so that errors do not allocate.
-    static LAST_ERROR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static DESCRIPTION: RefCell<FixedText> = const { RefCell::new(FixedText::new()) };
+    /// The text of the last error.
+    static LAST_ERROR: RefCell<FixedText> = const { RefCell::new(FixedText::new()) };
 }
 
-fn set_last_error(text: &[u8]) {
-    // While the thread is shutting down, the text is not available.
+fn set_last_error(text: impl Display) {
+    // While the thread is shutting down, the text is not available. An interrupted call may be writing it.
     let _ = LAST_ERROR.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             last.clear();
-            last.extend(text.iter().copied().filter(|byte| *byte != 0));
-            last.push(0);
+            // A text that is too long is truncated.
+            let _ = write!(last, "{text}");
         }
     });
+}
+
+/// The memory of a text in bytes, enough for the longest string of a caller and for what is wrong with it.
+const TEXT_MEMORY: usize = 1_024 + 256;
+
+/// A NUL-terminated text in memory of its own, which never grows.
+struct FixedText {
+    length: usize,
+    /// The text. The bytes after it are not cleared, except for the first, which is 0.
+    bytes: [u8; TEXT_MEMORY],
+}
+
+impl FixedText {
+    const fn new() -> Self {
+        Self { length: 0, bytes: [0; TEXT_MEMORY] }
+    }
+
+    fn clear(&mut self) {
+        self.length = 0;
+        self.bytes[0] = 0;
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}
+
+/// Omits zero bytes. If the text does not fit, writes the characters that do, and fails.
+impl Write for FixedText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars().filter(|character| *character != '\0') {
+            let end = self.length + character.len_utf8();
+            if end >= TEXT_MEMORY {
+                return Err(fmt::Error);
+            }
+            character.encode_utf8(&mut self.bytes[self.length..end]);
+            self.bytes[end] = 0;
+            self.length = end;
+        }
+        Ok(())
+    }
 }
 
 /// Runs the body of an exported function. Catches panics, and converts a failure to its code and the last error.
@@ -185,10 +230,7 @@ pub(crate) fn guard(body: impl FnOnce() -> Outcome<i32>) -> i32 {
 fn report_panic(payload: Box<dyn Any + Send>) -> i32 {
     let message = payload.downcast_ref::<&str>().copied();
     let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    let mut text = format!("the library has a bug: {}", message.unwrap_or("no message")).into_bytes();
-    // A long message is truncated.
-    text.truncate(256);
-    set_last_error(&text);
+    set_last_error(format_args!("the library has a bug: {}", message.unwrap_or("no message")));
     // Dropping a foreign payload may panic again.
     std::mem::forget(payload);
     RAKWIRE_ERROR_BUG
@@ -200,7 +242,7 @@ fn report_panic(payload: Box<dyn Any + Send>) -> i32 {
 pub extern "C" fn rakwire_last_error() -> *const c_char {
     let text = LAST_ERROR.try_with(|last| {
         let last = last.try_borrow().ok()?;
-        (!last.is_empty()).then(|| last.as_ptr().cast::<c_char>())
+        Some(last.bytes.as_ptr().cast::<c_char>())
     });
     text.ok().flatten().unwrap_or_else(|| c"".as_ptr())
 }
@@ -229,7 +271,18 @@ mod tests {
     #[test]
     fn a_long_panic_message_is_truncated() {
         guard(|| panic!("{}", "x".repeat(10_000)));
-        assert_eq!(last_error().len(), 256);
+        assert_eq!(last_error().len(), TEXT_MEMORY - 1);
+    }
+
+    #[test]
+    fn a_long_description_is_truncated_at_the_end_of_a_character() {
+        for before in 0..4 {
+            let text = format!("{}{}", "x".repeat(before), "\u{1F600}".repeat(TEXT_MEMORY));
+            guard(|| Err(Failure::with(RAKWIRE_ERROR_ADDRESS, &text)));
+            let last = last_error();
+            assert!(text.starts_with(&last), "{last}");
+            assert!((TEXT_MEMORY - 4..TEXT_MEMORY).contains(&last.len()), "{}", last.len());
+        }
     }
 
     #[test]

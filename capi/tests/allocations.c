@@ -1,13 +1,15 @@
 /* Exchanges reliable and unreliable messages in both directions, and prints the number of allocations after the first 2,000
- * messages. */
+ * messages. Before that, causes the first errors of the program in a signal handler, in which nothing may be allocated. */
 #define _POSIX_C_SOURCE 199309L
 
 #include <rakwire.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Replace the allocation functions of the library with counting ones. */
 void *__libc_malloc(size_t size);
@@ -97,8 +99,40 @@ static void exchange(unsigned long count)
     }
 }
 
+static volatile sig_atomic_t results[2];
+static unsigned long allocations_of_the_handler = 0;
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+    const uint8_t byte = 0x90, wrong_reliability = 99;
+    const unsigned long before = allocations;
+    results[0] = rakwire_update(server);
+    /* An error with its own description. */
+    results[1] = rakwire_send(server, 1, &byte, 1, wrong_reliability, 0, 0, NULL);
+    allocations_of_the_handler = allocations - before;
+}
+
+/* Calls the library from a signal handler while rakwire_wait() runs. */
+static void interrupt(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_alarm;
+    sigaction(SIGALRM, &action, NULL);
+    check(rakwire_endpoint_open(NULL, &server));
+    alarm(1);
+    check(rakwire_wait(server, 20000));
+    if (results[0] != RAKWIRE_ERROR_BUG || results[1] != RAKWIRE_ERROR_ARGUMENT) {
+        fprintf(stderr, "results %d and %d\n", (int)results[0], (int)results[1]);
+        exit(EXIT_FAILURE);
+    }
+    check(rakwire_endpoint_close(server));
+}
+
 int main(void)
 {
+    interrupt();
     rakwire_options_t options;
     check(rakwire_options_init(&options, sizeof options));
     options.bind_address = "127.0.0.1:0";
@@ -121,7 +155,7 @@ int main(void)
     exchange(2000);
     const unsigned long before = allocations;
     exchange(10000);
-    printf("allocations %lu\n", allocations - before);
+    printf("allocations %lu, in a signal handler %lu\n", allocations - before, allocations_of_the_handler);
     check(rakwire_endpoint_close(client));
     check(rakwire_endpoint_close(server));
     return EXIT_SUCCESS;
