@@ -65,8 +65,8 @@ mod kind {
     use std::sync::Arc;
 
     use rakwire_native::secure::{
-        ConnectToken, KeyHash, KnownServer, MAX_CONNECT_TOKEN, PublicKey, ServerIdentity, ServerTrust,
-        StaticKey, TokenClaims, TokenKey, TokenServer, TokenVerifier,
+        ConnectToken, KeyHash, KnownServer, MAX_CONNECT_TOKEN, MAX_TOKEN_KEYS, PublicKey, ServerIdentity,
+        ServerTrust, StaticKey, TokenClaims, TokenKey, TokenServer, TokenVerifier,
     };
     use rakwire_native::{
         ConnectOptions, KeyLogFile, Options, UsedTokenTable, create_key_file, create_token_key_file,
@@ -115,6 +115,7 @@ mod kind {
     /// # Safety
     /// The pointers in the options are null or valid: strings are NUL-terminated, and other data has its length.
     pub(crate) unsafe fn apply(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
+        let is_secure = flag(from.secure, "secure")?;
         let requires_security = flag(from.requires_security, "requires_security")?;
         let requires_identity = flag(from.requires_identity, "requires_identity")?;
         // SAFETY: required of the caller of this function.
@@ -122,21 +123,15 @@ mod kind {
             let server = key_or_file(from.server_key, from.server_key_file)?;
             (server, key_or_file(from.identity_key, from.identity_key_file)?)
         };
-        let token_length = (from.token_key_count as usize).saturating_mul(32);
         // SAFETY: as above.
-        let (token_keys, _) = unsafe { bytes(from.token_keys, token_length) }?.as_chunks::<32>();
-        let mut token_keys: Vec<TokenKey> = token_keys.iter().map(|key| TokenKey::from_bytes(*key)).collect();
-        // SAFETY: as above.
-        if let Some(path) = unsafe { text(from.token_key_file) }? {
-            token_keys.push(token_key_from_file(path)?);
-        }
+        let token_keys = unsafe { token_keys(from) }?;
         let needs_server = requires_security || requires_identity || !token_keys.is_empty();
         if needs_server && server.is_none() {
             return Err(refused("requires_security, requires_identity and token keys need a server_key"));
         }
         // SAFETY: as above.
         let key_log = unsafe { text(from.key_log_file) }?;
-        if !flag(from.secure, "secure")? && server.is_none() && identity.is_none() {
+        if !is_secure && server.is_none() && identity.is_none() {
             if key_log.is_some() {
                 return Err(refused("key_log_file needs secure connections: set `secure`, or a key"));
             }
@@ -156,14 +151,31 @@ mod kind {
         server.requires_security = requires_security;
         server.requires_identity = requires_identity;
         if !token_keys.is_empty() {
-            if token_keys.len() > rakwire_native::secure::MAX_TOKEN_KEYS {
-                return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a server can have at most 4 token keys"));
-            }
             let keys = token_keys.into_iter().collect();
             server.tokens = Some(TokenVerifier::shared(keys, Arc::new(UsedTokenTable::default())));
         }
         security.server = Some(server);
         Ok(())
+    }
+
+    /// Reads the token keys that a server accepts. Their number is checked before they are read.
+    ///
+    /// # Safety
+    /// The pointers in the options are null or valid: `token_keys` points to as many keys as `token_key_count` says.
+    unsafe fn token_keys(from: &RakwireOptions) -> Outcome<Vec<TokenKey>> {
+        // SAFETY: required of the caller of this function.
+        let file = unsafe { text(from.token_key_file) }?;
+        let count = from.token_key_count as usize;
+        if count.saturating_add(usize::from(file.is_some())) > MAX_TOKEN_KEYS {
+            return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a server can have at most 4 token keys"));
+        }
+        // SAFETY: as above.
+        let (keys, _) = unsafe { bytes(from.token_keys, count * 32) }?.as_chunks::<32>();
+        let mut keys: Vec<TokenKey> = keys.iter().map(|key| TokenKey::from_bytes(*key)).collect();
+        if let Some(path) = file {
+            keys.push(token_key_from_file(path)?);
+        }
+        Ok(keys)
     }
 
     /// The security settings of a connection attempt.
@@ -399,6 +411,7 @@ mod kind {
     use rakwire_native::{ConnectOptions, Options};
 
     use crate::codes::{Failure, Outcome, RAKWIRE_ERROR_UNSUPPORTED};
+    use crate::memory::flag;
     use crate::types::{RakwireConnectOptions, RakwireOptions, RakwireTokenClaims};
 
     const fn unsupported<T>() -> Outcome<T> {
@@ -409,10 +422,10 @@ mod kind {
         let has_keys = [from.server_key, from.identity_key, from.token_keys].iter().any(|key| !key.is_null());
         let files = [from.server_key_file, from.identity_key_file, from.token_key_file, from.key_log_file];
         let has_files = files.iter().any(|file| !file.is_null());
-        if has_keys || has_files || from.secure + from.requires_security + from.requires_identity > 0 {
-            return unsupported();
-        }
-        Ok(())
+        let requires_security = flag(from.requires_security, "requires_security")?;
+        let requires_identity = flag(from.requires_identity, "requires_identity")?;
+        let is_secure = flag(from.secure, "secure")? || requires_security || requires_identity;
+        if has_keys || has_files || is_secure { unsupported() } else { Ok(()) }
     }
 
     /// Replaces the security settings in builds without secure connections.
@@ -475,5 +488,46 @@ mod kind {
         _: *mut usize,
     ) -> Outcome<i32> {
         unsupported()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes::{RAKWIRE_ERROR_ARGUMENT, RAKWIRE_ERROR_SECURITY, RAKWIRE_ERROR_UNSUPPORTED};
+    use crate::memory::Versioned;
+    use crate::types::RakwireOptions;
+
+    /// Applies options that are zero except for what `change` sets, and returns the code of the failure.
+    fn applied(change: impl FnOnce(&mut RakwireOptions)) -> Option<i32> {
+        let mut from = RakwireOptions::zeroed();
+        change(&mut from);
+        let mut options = rakwire_native::Options::client().expect("entropy");
+        // SAFETY: the pointers in the options are null, or not read because of the count beside them.
+        unsafe { apply(&from, &mut options) }.err().map(|failure| failure.code)
+    }
+
+    #[test]
+    fn each_security_flag_must_be_0_or_1() {
+        let needs = if cfg!(feature = "secure") { RAKWIRE_ERROR_SECURITY } else { RAKWIRE_ERROR_UNSUPPORTED };
+        assert_eq!(applied(|options| options.requires_identity = 1), Some(needs));
+        for (secure, security, identity) in [(255, 1, 0), (128, 128, 0), (0, 255, 1), (0, 128, 128)] {
+            let failure = applied(|options| {
+                (options.secure, options.requires_security, options.requires_identity) =
+                    (secure, security, identity);
+            });
+            assert_eq!(failure, Some(RAKWIRE_ERROR_ARGUMENT), "{secure} {security} {identity}");
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "secure")]
+    fn token_keys_are_counted_before_they_are_read() {
+        let key = [1_u8; 32];
+        for count in [5, 1 << 26, u32::MAX] {
+            let failure =
+                applied(|options| (options.token_keys, options.token_key_count) = (key.as_ptr(), count));
+            assert_eq!(failure, Some(RAKWIRE_ERROR_ARGUMENT), "{count}");
+        }
     }
 }

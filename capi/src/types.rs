@@ -271,7 +271,7 @@ pub struct RakwireOptions {
     pub identity_key_file: *const c_char,
     /// The connect token keys that a server accepts, 32 bytes each. Default: null; clients need no token.
     pub token_keys: *const u8,
-    /// The number of keys at `token_keys`.
+    /// The number of keys at `token_keys`, at most 4 together with `token_key_file`.
     pub token_key_count: u32,
     /// 1: the endpoint can open secure connections. A key implies it. Default: 0.
     pub secure: u8,
