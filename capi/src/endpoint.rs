@@ -1,7 +1,6 @@
 //! An endpoint with the state that C needs: connection handles, and the memory of borrowed messages.
 
 use std::iter;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rakwire_native::rakwire::endpoint::{ConnectionId, Decision, Event, Message, Progress, Protocol};
 use rakwire_native::{RakNet, polled};
@@ -11,6 +10,7 @@ use crate::codes::{Failure, Outcome, RAKWIRE_ERROR_HANDLE, RAKWIRE_ERROR_NO_CONN
 use crate::convert::{self, address_of};
 use crate::incoming::Incoming;
 use crate::memory::Versioned;
+use crate::serial::{self, Serials};
 use crate::types::{
     RAKWIRE_EVENT_ADVERTISEMENT, RAKWIRE_EVENT_CONNECT_FAILED, RAKWIRE_EVENT_CONNECTED,
     RAKWIRE_EVENT_DISCONNECTED, RAKWIRE_EVENT_INCOMING, RAKWIRE_EVENT_MESSAGE, RAKWIRE_EVENT_MTU_CHANGED,
@@ -293,8 +293,7 @@ impl Connections {
 
     #[cold]
     fn new_number(&mut self, id: ConnectionId) -> u64 {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed) << 16 | u64::from(id.slot());
+        let number = serial::handle(id.slot());
         *self.entry(id.slot()) = Some((id, number));
         number
     }
@@ -327,17 +326,19 @@ impl Connections {
 const KEPT: usize = 64 << 10;
 
 /// The messages borrowed by the program. Their memory is reused after release.
+///
+/// The low 16 bits of a handle are those of the number of its slot.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     slots: Vec<Slot>,
     free: Vec<u32>,
+    serials: Serials,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// Incremented with each release, to detect stale handles.
-    generation: u32,
-    is_borrowed: bool,
+    /// The handle of the borrowed message, or 0. A new one for each message, to detect stale handles.
+    handle: u64,
     bytes: Vec<u8>,
 }
 
@@ -349,46 +350,62 @@ impl Messages {
 
     /// Lends a copy of the pieces of a message.
     fn lend<'m>(&mut self, pieces: impl Iterator<Item = &'m [u8]>, event: &mut RakwireEvent) {
-        let (number, slot) = self.take_slot();
+        let slot = self.take_slot();
         pieces.for_each(|piece| slot.bytes.extend_from_slice(piece));
-        slot.lend(number, event);
+        slot.lend(event);
     }
 
     /// Lends a vector without copying it.
     fn lend_vec(&mut self, bytes: Vec<u8>, event: &mut RakwireEvent) {
-        let (number, slot) = self.take_slot();
+        let slot = self.take_slot();
         slot.bytes = bytes;
-        slot.lend(number, event);
+        slot.lend(event);
     }
 
-    fn take_slot(&mut self) -> (u32, &mut Slot) {
+    /// Takes a free slot, and gives it a new handle.
+    fn take_slot(&mut self) -> &mut Slot {
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
-        (number, &mut self.slots[number as usize])
+        let slot = &mut self.slots[number as usize];
+        slot.handle = self.serials.handle(number as u16);
+        slot
     }
 
     /// Releases a message.
     #[inline]
     pub(crate) fn release(&mut self, message: u64) -> Outcome<()> {
-        let (generation, number) = ((message >> 32) as u32, (message as u32).wrapping_sub(1));
-        let slot = self.slots.get_mut(number as usize);
-        let slot = slot.filter(|slot| slot.is_borrowed && slot.generation == generation);
-        let slot = slot.ok_or(Failure::new(RAKWIRE_ERROR_HANDLE))?;
-        slot.is_borrowed = false;
-        slot.generation = slot.generation.wrapping_add(1);
+        let number = self.find(message).ok_or(Failure::new(RAKWIRE_ERROR_HANDLE))?;
+        let slot = &mut self.slots[number];
+        slot.handle = 0;
         slot.bytes.clear();
         slot.bytes.shrink_to(KEPT);
-        self.free.push(number);
+        self.free.push(number as u32);
         Ok(())
+    }
+
+    /// Returns the slot of a borrowed message.
+    #[inline]
+    fn find(&self, message: u64) -> Option<usize> {
+        let first = usize::from(message as u16);
+        match self.slots.get(first) {
+            Some(slot) if slot.handle == message && message != 0 => Some(first),
+            _ => self.find_after(first, message),
+        }
+    }
+
+    /// Searches the other slots with the same low bits, which exist while more than 65,536 messages are borrowed.
+    #[cold]
+    fn find_after(&self, first: usize, message: u64) -> Option<usize> {
+        let mut further = (first..self.slots.len()).step_by(1 << 16).skip(1);
+        further.find(|number| self.slots[*number].handle == message && message != 0)
     }
 }
 
 impl Slot {
-    fn lend(&mut self, number: u32, event: &mut RakwireEvent) {
-        self.is_borrowed = true;
-        event.message = u64::from(self.generation) << 32 | (u64::from(number) + 1);
+    fn lend(&mut self, event: &mut RakwireEvent) {
+        event.message = self.handle;
         // A mutable pointer, because the program may overwrite the bytes until it releases them.
         event.data = self.bytes.as_mut_ptr();
         event.length = self.bytes.len();
@@ -413,6 +430,35 @@ mod tests {
         assert_ne!(event.message, first);
         assert_eq!(messages.release(0).err().map(|failure| failure.code), Some(RAKWIRE_ERROR_HANDLE));
         assert_eq!(messages.borrowed(), 1);
+    }
+
+    #[test]
+    fn a_message_of_another_endpoint_is_refused() {
+        let (mut one, mut other) = (Messages::default(), Messages::default());
+        let (mut event, mut event_of_other) = (RakwireEvent::zeroed(), RakwireEvent::zeroed());
+        one.lend(iter::once(&b"one"[..]), &mut event);
+        other.lend(iter::once(&b"other"[..]), &mut event_of_other);
+        let refused = other.release(event.message).err().map(|failure| failure.code);
+        assert_eq!((refused, other.borrowed()), (Some(RAKWIRE_ERROR_HANDLE), 1));
+        one.release(event.message).expect("a borrowed message");
+        other.release(event_of_other.message).expect("a borrowed message");
+    }
+
+    #[test]
+    fn more_messages_than_the_slots_of_a_handle_can_be_borrowed() {
+        let mut messages = Messages::default();
+        let mut event = RakwireEvent::zeroed();
+        let mut lend = || {
+            messages.lend(iter::empty(), &mut event);
+            event.message
+        };
+        let handles: Vec<u64> = (0..200_000).map(|_| lend()).collect();
+        assert_eq!(messages.borrowed(), handles.len());
+        for handle in handles {
+            messages.release(handle).expect("a borrowed message");
+            assert!(messages.release(handle).is_err());
+        }
+        assert_eq!(messages.borrowed(), 0);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use rakwire_native::RakNet;
 use rakwire_native::rakwire::Instant;
 use rakwire_native::rakwire::endpoint::{Admission, Client, Decision, Hook, SharedAdmission, Verdict};
 
+use crate::serial;
+
 /// The maximum number of clients waiting for a decision.
 const MOST: usize = 1_024;
 
@@ -28,6 +30,8 @@ pub(crate) struct NewClient {
 #[derive(Debug)]
 struct Waiting {
     remote: SocketAddr,
+    /// The GUID in the datagram, which the program is notified of.
+    guid: Option<u64>,
     datagram: Box<[u8]>,
 }
 
@@ -36,7 +40,6 @@ struct Inner {
     admission: Admission,
     waiting: BTreeMap<u64, Waiting>,
     new: VecDeque<NewClient>,
-    last_request: u64,
     /// The request that the protocol is currently handling.
     current: Option<(SocketAddr, Box<[u8]>)>,
     /// The decision about the current request.
@@ -68,7 +71,7 @@ impl Incoming {
     /// Removes and returns the stored request of a client. `decision` answers the protocol's next query.
     pub(crate) fn take(&self, request: u64, decision: Decision) -> Option<(SocketAddr, Box<[u8]>)> {
         let mut inner = self.lock();
-        let Waiting { remote, datagram } = inner.waiting.remove(&request)?;
+        let Waiting { remote, datagram, .. } = inner.waiting.remove(&request)?;
         inner.new.retain(|client| client.request != request);
         inner.decision = Some(decision);
         Some((remote, datagram))
@@ -88,20 +91,22 @@ impl Incoming {
 }
 
 impl Inner {
-    /// Stores the request of a client. A repeated request replaces the previous one.
+    /// Stores the request of a client. A repeated request replaces the previous one. With another GUID it is a new request, so
+    /// that a decision always applies to the GUID that the program was notified of.
     fn keep(&mut self, client: &Client) {
         let Some((remote, datagram)) = self.current.take().filter(|(from, _)| *from == client.remote) else {
             return;
         };
-        if let Some(waiting) = self.waiting.values_mut().find(|waiting| waiting.remote == remote) {
+        let guid = client.guid;
+        let mut waiting = self.waiting.values_mut();
+        if let Some(waiting) = waiting.find(|waiting| waiting.remote == remote && waiting.guid == guid) {
             waiting.datagram = datagram;
         } else if self.waiting.len() >= MOST {
             self.overflows += 1;
         } else {
-            self.last_request += 1;
-            let (request, guid) = (self.last_request, client.guid.unwrap_or_default());
-            self.waiting.insert(request, Waiting { remote, datagram });
-            self.new.push_back(NewClient { request, remote, guid });
+            let request = serial::handle(0);
+            self.waiting.insert(request, Waiting { remote, guid, datagram });
+            self.new.push_back(NewClient { request, remote, guid: guid.unwrap_or_default() });
         }
     }
 }
@@ -158,6 +163,33 @@ mod tests {
         assert_eq!((remote, &*datagram), (client(1).remote, &[OPEN_CONNECTION_REQUEST_2, 1][..]));
         assert_eq!(incoming.decide(&client(1)), Decision::Accept);
         assert!(incoming.take(new.request, Decision::Accept).is_none(), "a request can be decided only once");
+    }
+
+    #[test]
+    fn the_datagram_of_an_accepted_request_has_the_announced_guid() {
+        let incoming = Incoming::default();
+        let remote = client(1).remote;
+        for guid in [7, 8, 7] {
+            incoming.note(remote, &[OPEN_CONNECTION_REQUEST_2, guid]);
+            assert_eq!(incoming.decide(&Client::new(remote, Some(guid.into()))), Decision::Ignore);
+        }
+        for guid in [7, 8] {
+            let new = incoming.pop().expect("a client");
+            let (_, datagram) = incoming.take(new.request, Decision::Accept).expect("a request");
+            assert_eq!((new.guid, &*datagram), (guid.into(), &[OPEN_CONNECTION_REQUEST_2, guid][..]));
+            incoming.end_decision();
+        }
+        assert!(incoming.pop().is_none(), "a repeated request of the same client is not announced again");
+    }
+
+    #[test]
+    fn a_request_of_another_endpoint_is_refused() {
+        let (one, other) = (Incoming::default(), Incoming::default());
+        request(&one, 1);
+        request(&other, 2);
+        let new = one.pop().expect("a client");
+        assert!(other.take(new.request, Decision::Accept).is_none());
+        assert!(one.take(new.request, Decision::Accept).is_some());
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod random_calls;
 mod registry;
 mod secure_peer;
 mod security;
+mod serial;
 mod statistics;
 pub mod types;
 mod unconnected;

@@ -68,6 +68,28 @@ namespace Rakwire.Tests
         }
 
         [Test]
+        static void requests_of_another_endpoint_are_refused()
+        {
+            EndpointOptions options = Pair.ServerOptions();
+            options.DeferIncoming = true;
+            using (var one = new Pair(options))
+            using (var other = new Pair(options))
+            {
+                one.Client.Connect(one.ServerAddress);
+                other.Client.Connect(other.ServerAddress);
+                Request request = one.WaitFor(one.Server, EventKind.Incoming).Request;
+                Request own = other.WaitFor(other.Server, EventKind.Incoming).Request;
+                Expect.Fails(ErrorCode.Handle, () => other.Server.Accept(request));
+                Expect.Fails(ErrorCode.Handle, () => other.Server.Refuse(request));
+                Expect.Fails(ErrorCode.Handle, () => other.Server.Ignore(request));
+                one.Server.Accept(request);
+                one.WaitFor(one.Client, EventKind.Connected);
+                other.Server.Accept(own);
+                other.WaitFor(other.Client, EventKind.Connected);
+            }
+        }
+
+        [Test]
         static void endpoints_on_different_threads_work_in_parallel()
         {
             var problems = new Exception[2];
