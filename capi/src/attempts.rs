@@ -22,6 +22,19 @@ pub(crate) struct Attempt {
     interval: Option<Duration>,
     timeout: Option<Duration>,
     security: KeptSecurity,
+    /// The program has disconnected. No further address is dialled.
+    is_cancelled: bool,
+}
+
+/// How an attempt proceeds after an address did not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It continues at another address.
+    Dialling(ConnectionId),
+    /// The program has cancelled it.
+    Cancelled,
+    /// No address is left.
+    Over,
 }
 
 impl Attempt {
@@ -39,6 +52,7 @@ impl Attempt {
             interval: options.interval,
             timeout: options.timeout,
             security,
+            is_cancelled: false,
         }
     }
 
@@ -75,18 +89,34 @@ impl Attempts {
         self.0.retain(|(other, _)| *other != id);
     }
 
-    /// Starts connecting to the next address after an address did not answer.
-    pub(crate) fn next(
-        &mut self,
-        failed: ConnectionId,
-        endpoint: &mut polled::Endpoint<RakNet>,
-    ) -> Option<ConnectionId> {
-        let at = self.0.iter().position(|(id, _)| *id == failed)?;
-        let next = self.0[at].1.next(endpoint);
-        match next {
-            Some(id) => self.0[at].0 = id,
-            None => drop(self.0.swap_remove(at)),
+    /// Prevents an attempt from continuing at another address.
+    pub(crate) fn cancel(&mut self, id: ConnectionId) {
+        if let Some(attempt) = self.find(id) {
+            attempt.is_cancelled = true;
         }
-        next
+    }
+
+    /// Sets the timeout of the connection, for the addresses that are left.
+    pub(crate) fn set_timeout(&mut self, id: ConnectionId, timeout: Duration) {
+        if let Some(attempt) = self.find(id) {
+            attempt.timeout = Some(timeout);
+        }
+    }
+
+    fn find(&mut self, id: ConnectionId) -> Option<&mut Attempt> {
+        self.0.iter_mut().find(|(other, _)| *other == id).map(|(_, attempt)| attempt)
+    }
+
+    /// Starts connecting to the next address after an address did not answer.
+    pub(crate) fn next(&mut self, failed: ConnectionId, endpoint: &mut polled::Endpoint<RakNet>) -> Step {
+        let Some(at) = self.0.iter().position(|(id, _)| *id == failed) else { return Step::Over };
+        let (id, attempt) = &mut self.0[at];
+        let is_cancelled = attempt.is_cancelled;
+        if !is_cancelled && let Some(next) = attempt.next(endpoint) {
+            *id = next;
+            return Step::Dialling(next);
+        }
+        self.0.swap_remove(at);
+        if is_cancelled { Step::Cancelled } else { Step::Over }
     }
 }

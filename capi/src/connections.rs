@@ -10,7 +10,7 @@ use crate::codes::{
     Failure, Outcome, RAKWIRE_ERROR_BUFFER, RAKWIRE_ERROR_NO_CONNECTION, RAKWIRE_ERROR_NULL, RAKWIRE_OK,
     guard,
 };
-use crate::convert::{address_of, connect_error, delivery, duration, send_error, set_error, side, state};
+use crate::convert::{address_of, connect_error, delivery, duration, side, state};
 use crate::endpoint::Endpoint;
 use crate::lifecycle::resolve;
 use crate::memory::{
@@ -142,7 +142,7 @@ pub extern "C" fn rakwire_disconnect(
     guard(|| {
         registry::with(endpoint, |endpoint| {
             let id = endpoint.connection(connection)?;
-            endpoint.polled.disconnect(id);
+            endpoint.disconnect(id);
             Ok(RAKWIRE_OK)
         })
     })
@@ -165,13 +165,13 @@ pub unsafe extern "C" fn rakwire_disconnect_with(
         let message = unsafe { bytes(data, length) }?;
         registry::with(endpoint, |endpoint| {
             let id = endpoint.connection(connection)?;
-            endpoint.polled.disconnect_with(id, message, delivery).map_err(send_error)?;
+            endpoint.disconnect_with(id, message, delivery)?;
             Ok(RAKWIRE_OK)
         })
     })
 }
 
-/// Sets the time without an acknowledgement after which a connection is lost.
+/// Sets the time without an acknowledgement after which a connection is lost. During an attempt it applies to all addresses.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_set_timeout(
     endpoint: RakwireEndpoint,
@@ -181,7 +181,7 @@ pub extern "C" fn rakwire_set_timeout(
     guard(|| {
         registry::with(endpoint, |endpoint| {
             let id = endpoint.connection(connection)?;
-            endpoint.polled.peer_mut().set_timeout(id, duration(timeout_ms)).map_err(set_error)?;
+            endpoint.set_timeout(id, duration(timeout_ms))?;
             Ok(RAKWIRE_OK)
         })
     })
@@ -250,10 +250,15 @@ pub unsafe extern "C" fn rakwire_connection_info(
 mod tests {
     use std::net::UdpSocket;
 
+    use rakwire_native::rakwire::endpoint::ConnectionState;
     use rakwire_native::{Options, polled};
 
     use super::*;
-    use crate::types::{RAKWIRE_EVENT_CONNECT_FAILED, RAKWIRE_EVENT_CONNECTED, RakwireEvent};
+    use crate::codes::RAKWIRE_ERROR_NOT_CONNECTED;
+    use crate::types::{
+        RAKWIRE_DISCONNECT_LOST, RAKWIRE_EVENT_CONNECT_FAILED, RAKWIRE_EVENT_CONNECTED,
+        RAKWIRE_EVENT_DISCONNECTED, RAKWIRE_FAILURE_CANCELLED, RakwireEvent,
+    };
 
     fn endpoint(options: Options) -> Endpoint {
         Endpoint::new(polled::Endpoint::bind("127.0.0.1:0", options).expect("a free port"), None)
@@ -292,6 +297,95 @@ mod tests {
         let (event, number) = attempt(vec![silent, silent_too], &mut server);
         assert_eq!((event.kind, event.connection), (RAKWIRE_EVENT_CONNECT_FAILED, number));
         assert_eq!(event.address, address_of(silent_too));
+    }
+
+    /// Starts an attempt at a silent address and then at `next`, and returns when the first has failed. The program does not know
+    /// yet, since it has not polled. Also returns the silent address, and the handles of endpoint and attempt.
+    fn attempt_between_addresses(options: Options, next: SocketAddr) -> (UdpSocket, u64, u64) {
+        let silent = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let addresses = vec![silent.local_addr().expect("an address"), next];
+        let mut client = endpoint(options);
+        let short =
+            ConnectOptions { attempts: Some(3), interval: Some(duration(5)), ..ConnectOptions::default() };
+        let number = connect(&mut client, addresses, &short, KeptSecurity::default).expect("a free slot");
+        let id = client.connection(number).expect("the attempt");
+        let is_connecting = |client: &Endpoint| {
+            let known = client.polled.peer().connection(id);
+            known.is_some_and(|known| known.state == ConnectionState::Connecting)
+        };
+        while is_connecting(&client) {
+            client.polled.update();
+            std::thread::sleep(duration(1));
+        }
+        (silent, registry::insert(client).expect("a free slot"), number)
+    }
+
+    /// Updates an endpoint until it has an event. It gives up after many updates.
+    fn next_event(endpoint: u64, mut meanwhile: impl FnMut()) -> RakwireEvent {
+        let poll = |endpoint: &mut Endpoint| {
+            endpoint.polled.update();
+            let mut event = RakwireEvent::zeroed();
+            Ok(endpoint.poll(&mut event).then_some(event))
+        };
+        for _ in 0..20_000 {
+            if let Some(event) = registry::with(endpoint, poll).expect("an endpoint") {
+                return event;
+            }
+            meanwhile();
+            std::thread::sleep(duration(1));
+        }
+        panic!("no event");
+    }
+
+    #[test]
+    fn disconnecting_between_two_addresses_cancels_the_attempt() {
+        type Disconnect = fn(u64, u64) -> i32;
+        let without_message: Disconnect = |endpoint, connection| rakwire_disconnect(endpoint, connection);
+        let with_message: Disconnect = |endpoint, connection| {
+            // SAFETY: the message has one byte.
+            unsafe { rakwire_disconnect_with(endpoint, connection, [0x86].as_ptr(), 1, 3, 0, 0) }
+        };
+        for (disconnect, result) in
+            [(without_message, RAKWIRE_OK), (with_message, RAKWIRE_ERROR_NOT_CONNECTED)]
+        {
+            let server = endpoint(Options::server(4).expect("entropy"));
+            let next = server.polled.local_addr();
+            let (silent, client, number) =
+                attempt_between_addresses(Options::client().expect("entropy"), next);
+            assert_eq!(disconnect(client, number), result);
+            let event = next_event(client, || ());
+            assert_eq!(
+                (event.kind, event.reason, event.connection),
+                (RAKWIRE_EVENT_CONNECT_FAILED, RAKWIRE_FAILURE_CANCELLED, number)
+            );
+            assert_eq!(event.address, address_of(silent.local_addr().expect("an address")));
+            let mut further = RakwireEvent::zeroed();
+            let is_there = registry::with(client, |client| Ok(client.poll(&mut further)));
+            assert_eq!(is_there.ok(), Some(false), "{further:?}");
+            // SAFETY: the capacity is 0.
+            assert_eq!(unsafe { rakwire_connections(client, std::ptr::null_mut(), 0) }, 0);
+            registry::remove(client).expect("an endpoint");
+        }
+    }
+
+    #[test]
+    fn a_timeout_set_during_an_attempt_holds_at_the_next_address() {
+        let mut server = endpoint(Options::server(4).expect("entropy"));
+        let next = server.polled.local_addr();
+        let mut options = Options::client().expect("entropy");
+        options.config.timeout = duration(3_600_000);
+        options.fail_on_unreachable = false;
+        let (_silent, client, number) = attempt_between_addresses(options, next);
+        assert_eq!(rakwire_set_timeout(client, number, 300), RAKWIRE_OK);
+        let event = next_event(client, || {
+            server.polled.update();
+            while server.poll(&mut RakwireEvent::zeroed()) {}
+        });
+        assert_eq!((event.kind, event.connection), (RAKWIRE_EVENT_CONNECTED, number));
+        drop(server);
+        let event = next_event(client, || ());
+        assert_eq!((event.kind, event.reason), (RAKWIRE_EVENT_DISCONNECTED, RAKWIRE_DISCONNECT_LOST));
+        registry::remove(client).expect("an endpoint");
     }
 
     #[test]

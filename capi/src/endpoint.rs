@@ -1,13 +1,14 @@
 //! An endpoint with the state that C needs: connection handles, and the memory of borrowed messages.
 
 use std::iter;
+use std::time::Duration;
 
 use rakwire_native::rakwire::endpoint::{ConnectionId, Decision, Event, Message, Progress, Protocol};
-use rakwire_native::{RakNet, polled};
+use rakwire_native::{Delivery, RakNet, polled};
 
-use crate::attempts::Attempts;
+use crate::attempts::{Attempts, Step};
 use crate::codes::{Failure, Outcome, RAKWIRE_ERROR_HANDLE, RAKWIRE_ERROR_NO_CONNECTION};
-use crate::convert::{self, address_of};
+use crate::convert::{self, address_of, send_error, set_error};
 use crate::incoming::Incoming;
 use crate::memory::Versioned;
 use crate::serial::{self, Serials};
@@ -15,7 +16,7 @@ use crate::types::{
     RAKWIRE_EVENT_ADVERTISEMENT, RAKWIRE_EVENT_CONNECT_FAILED, RAKWIRE_EVENT_CONNECTED,
     RAKWIRE_EVENT_DISCONNECTED, RAKWIRE_EVENT_INCOMING, RAKWIRE_EVENT_MESSAGE, RAKWIRE_EVENT_MTU_CHANGED,
     RAKWIRE_EVENT_OUT_OF_BAND, RAKWIRE_EVENT_PONG, RAKWIRE_EVENT_PROGRESS, RAKWIRE_EVENT_RECEIPT,
-    RAKWIRE_EVENT_REFUSED, RakwireEvent,
+    RAKWIRE_EVENT_REFUSED, RAKWIRE_FAILURE_CANCELLED, RakwireEvent,
 };
 
 /// An endpoint as the C API sees it.
@@ -107,22 +108,48 @@ impl Endpoint {
             return Next::Event;
         }
         let attempted = describe(next, event, messages, connections);
-        if self.continues(attempted, event.connection) { Next::Continued } else { Next::Event }
+        if self.continues(attempted, event) { Next::Continued } else { Next::Event }
     }
 
     /// Returns true if an attempt continues at its next address, so that the program is not notified.
-    fn continues(&mut self, attempted: Attempted, number: u64) -> bool {
+    fn continues(&mut self, attempted: Attempted, event: &mut RakwireEvent) -> bool {
         match attempted {
-            Attempted::Nothing => false,
-            Attempted::Ended(id) => {
-                self.attempts.end(id);
-                false
-            }
-            Attempted::Unanswered(id) => {
-                let next = self.attempts.next(id, &mut self.polled);
-                next.inspect(|next| self.connections.rename(number, *next)).is_some()
-            }
+            Attempted::Nothing => return false,
+            Attempted::Ended(id) => self.attempts.end(id),
+            Attempted::Unanswered(id) => match self.attempts.next(id, &mut self.polled) {
+                Step::Dialling(next) => {
+                    self.connections.rename(event.connection, next);
+                    return true;
+                }
+                // The program has disconnected after the address failed, but before it could know that.
+                Step::Cancelled => event.reason = RAKWIRE_FAILURE_CANCELLED,
+                Step::Over => {}
+            },
         }
+        false
+    }
+
+    /// Starts closing a connection, and cancels an attempt.
+    pub(crate) fn disconnect(&mut self, id: ConnectionId) {
+        self.attempts.cancel(id);
+        self.polled.disconnect(id);
+    }
+
+    /// Sends a last message and starts closing a connection, and cancels an attempt.
+    pub(crate) fn disconnect_with(
+        &mut self,
+        id: ConnectionId,
+        message: &[u8],
+        delivery: Delivery,
+    ) -> Outcome<()> {
+        self.attempts.cancel(id);
+        self.polled.disconnect_with(id, message, delivery).map_err(send_error)
+    }
+
+    /// Sets the timeout of a connection, and of the further addresses of an attempt.
+    pub(crate) fn set_timeout(&mut self, id: ConnectionId, timeout: Duration) -> Outcome<()> {
+        self.attempts.set_timeout(id, timeout);
+        self.polled.peer_mut().set_timeout(id, timeout).map_err(set_error)
     }
 }
 
