@@ -13,8 +13,11 @@
 // RAKWIRE_ERROR_NO_CONNECTION.
 //
 // Pointers: a pointer may be null only where documented, or if its length is 0. Otherwise null returns RAKWIRE_ERROR_NULL.
-// Structs begin with their size, so that programs and libraries of different versions are compatible. The library does not use
-// memory passed to a function after the call.
+// The library does not use memory passed to a function after the call.
+//
+// Structs begin with their size, so that programs and libraries of different versions are compatible. Initialise a struct with its
+// _init function, or set it to zero and then set `size`: the library does not write fields that it does not know. A size that no
+// version can have returns RAKWIRE_ERROR_SIZE.
 
 #ifndef RAKWIRE_H
 #define RAKWIRE_H
@@ -34,7 +37,7 @@
 // The `size` field of a struct does not match any version of that struct.
 #define RAKWIRE_ERROR_SIZE -3
 
-// The endpoint, message or request handle is 0, was closed or released, or never existed.
+// The endpoint, message or request handle is 0, was closed, released or decided, belongs to another endpoint, or never existed.
 #define RAKWIRE_ERROR_HANDLE -4
 
 // The endpoint belongs to another thread.
@@ -398,7 +401,7 @@ typedef struct {
     const char *identity_key_file;
     // The connect token keys that a server accepts, 32 bytes each. Default: null; clients need no token.
     const uint8_t *token_keys;
-    // The number of keys at `token_keys`.
+    // The number of keys at `token_keys`, at most 4 together with `token_key_file`.
     uint32_t token_key_count;
     // 1: the endpoint can open secure connections. A key implies it. Default: 0.
     uint8_t secure;
@@ -844,7 +847,7 @@ rakwire_result_t rakwire_disconnect_with(rakwire_endpoint_t endpoint,
                                          uint8_t channel,
                                          uint8_t priority);
 
-// Sets the time without an acknowledgement after which a connection is lost.
+// Sets the time without an acknowledgement after which a connection is lost. During an attempt it applies to all addresses.
 rakwire_result_t rakwire_set_timeout(rakwire_endpoint_t endpoint,
                                      rakwire_connection_t connection,
                                      uint32_t timeout_ms);

@@ -96,6 +96,26 @@ static void *ends_with_an_open_endpoint(void *place)
     return NULL;
 }
 
+/* Checks that the library writes nothing behind the structs that it knows, although their size is that of a newer version. */
+static void bytes_behind_a_struct(rakwire_endpoint_t endpoint)
+{
+    struct { rakwire_event_t event; uint8_t behind[128]; } larger;
+    struct { rakwire_stats_t stats; uint8_t behind[128]; } larger_stats;
+    uint8_t expected[128];
+    memset(expected, 0xAA, sizeof expected);
+    memset(&larger, 0xAA, sizeof larger);
+    memset(&larger_stats, 0xAA, sizeof larger_stats);
+    larger.event.size = sizeof larger;
+    larger.event.message = 0;
+    larger_stats.stats.size = sizeof larger_stats;
+    EXPECT(0, rakwire_poll(endpoint, &larger.event));
+    EXPECT(0, memcmp(larger.behind, expected, sizeof expected));
+    EXPECT(0, rakwire_poll_next(endpoint, &larger.event));
+    EXPECT(0, memcmp(larger.behind, expected, sizeof expected));
+    EXPECT(RAKWIRE_OK, rakwire_stats(endpoint, &larger_stats.stats));
+    EXPECT(0, memcmp(larger_stats.behind, expected, sizeof expected));
+}
+
 static void wrong_sizes(rakwire_endpoint_t endpoint)
 {
     rakwire_options_t options;
@@ -114,9 +134,13 @@ static void wrong_sizes(rakwire_endpoint_t endpoint)
     memset(&event, 0, sizeof event);
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_next(endpoint, &event));
-    event.size = 100000;
-    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
-    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_next(endpoint, &event));
+    const uint32_t impossible[] = {100000, 3000, sizeof event + 136, sizeof event + 4, sizeof event - 8, UINT32_MAX};
+    for (size_t at = 0; at < sizeof impossible / sizeof *impossible; at++) {
+        event.size = impossible[at];
+        EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
+        EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_next(endpoint, &event));
+    }
+    bytes_behind_a_struct(endpoint);
 
     /* A struct of a newer version: the library sets unknown fields to zero, and accepts only zero in them. */
     struct { rakwire_options_t known; uint8_t unknown[64]; } newer;
@@ -187,6 +211,10 @@ static void wrong_options(void)
     OPENS(RAKWIRE_ERROR_STRING, simulate = endless);
     OPENS(RAKWIRE_ERROR_NULL, password_length = 1);
     OPENS(security, key_log_file = "keys");
+    OPENS(RAKWIRE_ERROR_ARGUMENT, secure = 2);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, requires_security = 2);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, requires_security = 1; options.requires_identity = 255);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, requires_security = 128; options.requires_identity = 128);
     OPENS(security, requires_security = 1);
     OPENS(security, requires_identity = 1);
     OPENS(security, token_keys = key; options.token_key_count = 1);
@@ -197,8 +225,8 @@ static void wrong_options(void)
         OPENS(RAKWIRE_ERROR_SYSTEM, key_log_file = "/no/such/folder/keys"; options.secure = 1);
         OPENS(RAKWIRE_ERROR_SECURITY, server_key = key; options.server_key_file = "keys");
         OPENS(RAKWIRE_ERROR_NULL, server_key = key; options.token_key_count = 1);
-        OPENS(RAKWIRE_ERROR_ARGUMENT, secure = 2);
-        OPENS(RAKWIRE_ERROR_ARGUMENT, requires_security = 2);
+        OPENS(RAKWIRE_ERROR_ARGUMENT, server_key = key; options.token_keys = key; options.token_key_count = 5);
+        OPENS(RAKWIRE_ERROR_ARGUMENT, server_key = key; options.token_keys = key; options.token_key_count = UINT32_MAX);
     }
 }
 
@@ -310,6 +338,72 @@ static void call_from_a_handler(rakwire_endpoint_t endpoint)
     EXPECT(RAKWIRE_OK, rakwire_update(endpoint));
 }
 
+/* Updates the servers and clients until the endpoint has an event of this kind. */
+static rakwire_event_t wait_for(rakwire_endpoint_t endpoint, uint32_t kind, const rakwire_endpoint_t *all)
+{
+    rakwire_event_t event;
+    memset(&event, 0, sizeof event);
+    event.size = sizeof event;
+    for (int frame = 0; frame < 20000; frame++) {
+        for (int at = 0; at < 4; at++)
+            rakwire_update(all[at]);
+        while (rakwire_poll(endpoint, &event) > 0)
+            if (event.kind == kind)
+                return event;
+        rakwire_wait(endpoint, 1);
+    }
+    fprintf(stderr, "no event of the kind %u\n", kind);
+    exit(EXIT_FAILURE);
+}
+
+/* Uses the requests and messages of one server with another one. */
+static void handles_of_another_endpoint(void)
+{
+    rakwire_endpoint_t all[4], *servers = all, *clients = all + 2;
+    rakwire_connection_t there[2];
+    rakwire_request_t requests[2];
+    rakwire_event_t messages[2];
+    rakwire_options_t options;
+    rakwire_options_init(&options, sizeof options);
+    options.bind_address = "127.0.0.1:0";
+    options.max_incoming = 4;
+    options.defer_incoming = 1;
+    for (int at = 0; at < 2; at++) {
+        rakwire_address_t address;
+        char target[64];
+        EXPECT(RAKWIRE_OK, rakwire_endpoint_open(&options, &servers[at]));
+        EXPECT(RAKWIRE_OK, rakwire_endpoint_open(NULL, &clients[at]));
+        EXPECT(RAKWIRE_OK, rakwire_local_address(servers[at], &address));
+        EXPECT(1, rakwire_address_format(&address, target, sizeof target) > 0);
+        EXPECT(RAKWIRE_OK, rakwire_connect(clients[at], target, NULL, &there[at]));
+    }
+    for (int at = 0; at < 2; at++)
+        requests[at] = wait_for(servers[at], RAKWIRE_EVENT_INCOMING, all).request;
+    for (int at = 0; at < 2; at++) {
+        EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_accept(servers[at], requests[1 - at]));
+        EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_refuse(servers[at], requests[1 - at]));
+        EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_ignore(servers[at], requests[1 - at]));
+    }
+    for (int at = 0; at < 2; at++) {
+        EXPECT(RAKWIRE_OK, rakwire_accept(servers[at], requests[at]));
+        wait_for(clients[at], RAKWIRE_EVENT_CONNECTED, all);
+        EXPECT(RAKWIRE_OK, rakwire_send(clients[at], there[at], data, sizeof data, RAKWIRE_RELIABLE, 0, 2, NULL));
+        messages[at] = wait_for(servers[at], RAKWIRE_EVENT_MESSAGE, all);
+    }
+    for (int at = 0; at < 2; at++) {
+        rakwire_event_t event = messages[1 - at];
+        EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_message_release(servers[at], event.message));
+        EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_poll_next(servers[at], &event));
+        EXPECT(0, memcmp(messages[at].data, data, sizeof data));
+    }
+    for (int at = 0; at < 2; at++) {
+        EXPECT(RAKWIRE_OK, rakwire_message_release(servers[at], messages[at].message));
+        EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_message_release(servers[at], messages[at].message));
+    }
+    for (int at = 0; at < 4; at++)
+        EXPECT(RAKWIRE_OK, rakwire_endpoint_close(all[at]));
+}
+
 int main(void)
 {
     rakwire_endpoint_t endpoint, other;
@@ -334,6 +428,7 @@ int main(void)
     wrong_pointers(endpoint);
     wrong_strings(endpoint);
     wrong_numbers(endpoint);
+    handles_of_another_endpoint();
 
     /* A connection handle of one endpoint must not be valid in another. */
     rakwire_connection_t connection;
