@@ -78,7 +78,8 @@ fn the_commands_of_the_documents_install_the_library_and_compile_the_examples() 
     let to = crate::common::scratch("install");
     let (home, user) = (to.join("home"), to.join("user"));
     let prefix = home.join(".local");
-    // The build folder is reused, but an earlier installation is removed.
+    // The build folder is reused, but an earlier installation is removed, and an earlier path of the sources.
+    let _ = fs::remove_file(to.join("build/CMakeCache.txt"));
     let _ = fs::remove_dir_all(&home);
     let _ = fs::remove_dir_all(&user);
     fs::create_dir_all(&user).expect("a folder");
