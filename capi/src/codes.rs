@@ -1,6 +1,7 @@
 //! Result codes, their descriptions, and the text of the last error.
 //!
-//! An error allocates nothing, because a signal handler may cause one while the program allocates.
+//! Setting an error allocates nothing after the first error of a thread, because a signal handler may cause one while the
+//! program allocates.
 
 use std::any::Any;
 use std::cell::RefCell;

@@ -91,17 +91,25 @@ impl Incoming {
 }
 
 impl Inner {
-    /// Stores the request of a client. A repeated request replaces the previous one. With another GUID it is a new request, so
-    /// that a decision always applies to the GUID that the program was notified of.
+    /// Stores the request of a client. A repeated request replaces the previous one. With another GUID it is a new request, which
+    /// invalidates the handle of the previous one, so that a decision always applies to the GUID that the program was notified of.
     fn keep(&mut self, client: &Client) {
         let Some((remote, datagram)) = self.current.take().filter(|(from, _)| *from == client.remote) else {
             return;
         };
         let guid = client.guid;
-        let mut waiting = self.waiting.values_mut();
-        if let Some(waiting) = waiting.find(|waiting| waiting.remote == remote && waiting.guid == guid) {
-            waiting.datagram = datagram;
-        } else if self.waiting.len() >= MOST {
+        if let Some((request, waiting)) =
+            self.waiting.iter_mut().find(|(_, waiting)| waiting.remote == remote)
+        {
+            if waiting.guid == guid {
+                waiting.datagram = datagram;
+                return;
+            }
+            let outdated = *request;
+            self.waiting.remove(&outdated);
+            self.new.retain(|client| client.request != outdated);
+        }
+        if self.waiting.len() >= MOST {
             self.overflows += 1;
         } else {
             let request = serial::handle(0);
@@ -166,19 +174,20 @@ mod tests {
     }
 
     #[test]
-    fn the_datagram_of_an_accepted_request_has_the_announced_guid() {
+    fn a_request_with_another_guid_replaces_the_previous_one_and_its_handle() {
         let incoming = Incoming::default();
         let remote = client(1).remote;
-        for guid in [7, 8, 7] {
+        let ask = |guid: u8| {
             incoming.note(remote, &[OPEN_CONNECTION_REQUEST_2, guid]);
             assert_eq!(incoming.decide(&Client::new(remote, Some(guid.into()))), Decision::Ignore);
-        }
-        for guid in [7, 8] {
-            let new = incoming.pop().expect("a client");
-            let (_, datagram) = incoming.take(new.request, Decision::Accept).expect("a request");
-            assert_eq!((new.guid, &*datagram), (guid.into(), &[OPEN_CONNECTION_REQUEST_2, guid][..]));
-            incoming.end_decision();
-        }
+        };
+        ask(7);
+        let outdated = incoming.pop().expect("a client");
+        [8, 9, 9].map(ask);
+        assert!(incoming.take(outdated.request, Decision::Accept).is_none());
+        let new = incoming.pop().expect("a client");
+        let (_, datagram) = incoming.take(new.request, Decision::Accept).expect("a request");
+        assert_eq!((new.guid, &*datagram), (9, &[OPEN_CONNECTION_REQUEST_2, 9][..]));
         assert!(incoming.pop().is_none(), "a repeated request of the same client is not announced again");
     }
 

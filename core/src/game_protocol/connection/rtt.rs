@@ -51,7 +51,7 @@ impl RttEstimator {
     /// If every chunk is retransmitted before its acknowledgement arrives, no acknowledgement yields an RTT sample (RFC
     /// 6298, section 3). The interval then stays longer until a chunk that was sent after the doubling yields a sample.
     pub(super) fn on_spurious_resend(&mut self, now: Instant, resend: ResendInterval) {
-        if now >= self.doubled_at.plus_micros(self.interval_after(resend, 0)) {
+        if now >= self.doubled_at.plus_micros(self.interval(resend)) {
             self.spurious_backoff = (self.spurious_backoff + 1).min(MAX_SPURIOUS_BACKOFF);
             self.doubled_at = now;
         }
@@ -82,22 +82,35 @@ impl RttEstimator {
         Duration::from_micros(self.srtt as u64)
     }
 
-    /// Returns the resend interval in microseconds.
+    /// Forgets spurious retransmissions, because the path has changed or the connection is closing.
+    pub(super) const fn forget_spurious_resends(&mut self) {
+        self.spurious_backoff = 0;
+    }
+
+    /// Returns the resend interval in microseconds over a path whose losses are only presumed.
     pub(super) fn interval(&self, resend: ResendInterval) -> u32 {
+        let shortest = self.shortest_interval(resend);
+        let most = match resend {
+            ResendInterval::AtLeast(_) => MAX_TIMEOUT,
+            ResendInterval::Measured { max, .. } => micros(max),
+        };
+        let timeout = shortest.max(self.variable()).saturating_mul(1 << self.spurious_backoff);
+        timeout.min(most.max(shortest))
+    }
+
+    /// Returns the resend interval in microseconds if a loss is known, or if there is no time to wait for the
+    /// acknowledgement.
+    pub(super) fn shortest_interval(&self, resend: ResendInterval) -> u32 {
         self.interval_after(resend, self.backoff)
     }
 
-    /// Returns the resend interval in microseconds after `backoff` timeouts without an acknowledgement.
+    /// Returns the shortest interval in microseconds after `backoff` timeouts without an acknowledgement.
     fn interval_after(&self, resend: ResendInterval, backoff: u8) -> u32 {
         match resend {
-            ResendInterval::AtLeast(interval) => {
-                let interval = micros(interval).max(1);
-                let timeout = interval.max(self.variable()).saturating_mul(1 << self.spurious_backoff);
-                timeout.min(MAX_TIMEOUT.max(interval))
-            }
+            ResendInterval::AtLeast(interval) => micros(interval).max(1),
             ResendInterval::Measured { min, max } => {
                 let plain = if self.srtt == 0 { micros(max) } else { self.variable() };
-                let waited = plain.saturating_mul(1 << (backoff + self.spurious_backoff));
+                let waited = plain.saturating_mul(1 << backoff);
                 // Contradictory bounds must not panic: the minimum takes precedence.
                 waited.min(micros(max)).max(micros(min)).max(1)
             }
@@ -131,7 +144,7 @@ const MIN_RESENDS: u16 = 16;
 
 /// The limit of chunks retransmitted in an interval.
 ///
-/// The default resend interval has no back-off. Without a limit, a full window would be retransmitted ten times per
+/// The default resend interval does not back off while nothing is acknowledged. Without a limit, a full window would be retransmitted ten times per
 /// second to a peer that has vanished or has no free memory. Without acknowledgements, the limit halves in each
 /// interval; each acknowledgement raises it again, as in slow start (RFC 5681, section 3.1).
 #[derive(Clone, Copy, Debug)]

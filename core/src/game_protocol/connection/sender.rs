@@ -202,9 +202,7 @@ impl Sender {
         let sent_at = cx.pool.header(oldest).sent_at();
         let resend = cx.config.resend_interval;
         let at = match self.loss_state(cx, sent_at) {
-            LossState::Plain => {
-                sent_at.plus_micros(self.rtt.interval(resend)).max(self.resend_limit.earliest())
-            }
+            LossState::Plain => sent_at.plus_micros(self.interval(cx)).max(self.resend_limit.earliest()),
             LossState::Presumed => sent_at.max(self.last_acked_at).plus_micros(self.rtt.stream_pause(resend)),
             // While acknowledgements arrive, the stream delivers data, so they restart the timeout (RFC 6298, section
             // 5.3).
@@ -214,6 +212,18 @@ impl Sender {
             }
         };
         Some((at, oldest))
+    }
+
+    /// Returns the resend interval of chunks in the state [`LossState::Plain`], in microseconds.
+    ///
+    /// Over a stream the order of acknowledgements has shown that the chunk is lost.
+    fn interval(&self, cx: &Context<'_, '_>) -> u32 {
+        let resend = cx.config.resend_interval;
+        if self.is_closing || cx.config.carrier != Carrier::Datagrams {
+            self.rtt.shortest_interval(resend)
+        } else {
+            self.rtt.interval(resend)
+        }
     }
 
     /// Returns the presumed state of an unacknowledged chunk sent at `sent_at`.
@@ -235,12 +245,14 @@ impl Sender {
     /// Records that the connection is closing: unacknowledged chunks are retransmitted as over UDP.
     pub(super) const fn close(&mut self) {
         self.rtt.reset_backoff();
+        self.rtt.forget_spurious_resends();
         self.is_closing = true;
     }
 
     /// Records that the carrier of the datagrams has changed.
     pub(super) const fn on_new_carrier(&mut self, now: Instant) {
         self.rtt.reset_backoff();
+        self.rtt.forget_spurious_resends();
         self.resend_limit = ResendLimit::NONE;
         self.carrier_since = now;
     }
@@ -272,7 +284,7 @@ impl Sender {
         if is_probe {
             self.probed_at = cx.now;
         }
-        let interval = self.rtt.interval(cx.config.resend_interval);
+        let interval = self.interval(cx);
         self.resend_limit.count(cx.now, interval, self.last_acked_at);
         self.in_flight.remove(cx.pool, chunk);
         self.in_flight.push(cx.pool, chunk);

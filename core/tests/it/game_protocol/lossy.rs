@@ -132,8 +132,8 @@ fn chunks_are_not_resent_because_the_path_is_long() {
 /// interval of at most a second copes with a queue of less than a second.
 #[test]
 fn a_queue_drains_after_a_burst() {
-    for (resend, queue) in [(ResendInterval::default(), 3_000), (ResendInterval::MEASURED, 800)] {
-        let path = Conditions::bottlenecked(Duration::from_millis(40), 450_000, Duration::from_millis(queue));
+    for resend in [ResendInterval::default(), ResendInterval::MEASURED] {
+        let path = Conditions::bottlenecked(Duration::from_millis(40), 450_000, Duration::from_millis(800));
         let (mut client, mut server) = (client_config(), server_config());
         client.resend_interval = resend;
         server.resend_interval = resend;
