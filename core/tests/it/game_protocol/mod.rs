@@ -6,6 +6,7 @@ mod hostile;
 mod lossy;
 mod places;
 mod readable;
+mod resends;
 
 use rakwire::game_protocol::DropReason;
 

@@ -8,10 +8,6 @@ use rakwire::game_protocol::{DisconnectReason, DropReason, Peer, Reliability};
 
 use crate::support::game_protocol::*;
 
-fn at(millis: u64) -> Instant {
-    START + core::time::Duration::from_millis(millis)
-}
-
 /// The address of the client that leaves.
 const FIRST: ([u8; 4], u16) = ([192, 0, 2, 1], 100);
 /// The address of the client that tries to take the slot.

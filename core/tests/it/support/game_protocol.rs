@@ -16,6 +16,11 @@ pub(crate) const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2);
 pub(crate) const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 pub(crate) const START: Instant = Instant::from_micros(1_000_000);
 
+/// Returns the time in milliseconds after [`START`].
+pub(crate) fn at(millis: u64) -> Instant {
+    START + Duration::from_millis(millis)
+}
+
 /// The maximum number of simulation steps of a run, which only an endless loop reaches.
 const STEPS: usize = 200_000;
 
