@@ -183,7 +183,7 @@ mod tests {
         };
         ask(7);
         let outdated = incoming.pop().expect("a client");
-        [8, 9, 9].map(ask);
+        [8, 9, 9].into_iter().for_each(ask);
         assert!(incoming.take(outdated.request, Decision::Accept).is_none());
         let new = incoming.pop().expect("a client");
         let (_, datagram) = incoming.take(new.request, Decision::Accept).expect("a request");
