@@ -144,9 +144,9 @@ const MIN_RESENDS: u16 = 16;
 
 /// The limit of chunks retransmitted in an interval.
 ///
-/// The default resend interval does not back off while nothing is acknowledged. Without a limit, a full window would be retransmitted ten times per
-/// second to a peer that has vanished or has no free memory. Without acknowledgements, the limit halves in each
-/// interval; each acknowledgement raises it again, as in slow start (RFC 5681, section 3.1).
+/// The default resend interval does not back off while nothing is acknowledged. Without a limit, a full window would be
+/// retransmitted ten times per second to a peer that has vanished or has no free memory. Without acknowledgements, the
+/// limit halves in each interval; each acknowledgement raises it again, as in slow start (RFC 5681, section 3.1).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResendLimit {
     limit: u16,

@@ -242,7 +242,7 @@ impl Sender {
         }
     }
 
-    /// Records that the connection is closing: unacknowledged chunks are retransmitted as over UDP.
+    /// Records that the connection is closing: unacknowledged chunks are retransmitted after the shortest interval.
     pub(super) const fn close(&mut self) {
         self.rtt.reset_backoff();
         self.rtt.forget_spurious_resends();
