@@ -78,16 +78,13 @@ fn the_commands_of_the_documents_install_the_library_and_compile_the_examples() 
     let to = crate::common::scratch("install");
     let (home, user) = (to.join("home"), to.join("user"));
     let prefix = home.join(".local");
-    // The build folder is reused, but an earlier installation is removed, and an earlier path of the sources.
-    let _ = fs::remove_file(to.join("build/CMakeCache.txt"));
-    let _ = fs::remove_dir_all(&home);
-    let _ = fs::remove_dir_all(&user);
+    let _ = fs::remove_dir_all(&to);
     fs::create_dir_all(&user).expect("a folder");
-    let clone = to.join("rakwire");
-    let _ = fs::remove_file(&clone);
-    std::os::unix::fs::symlink(crate::common::folder().join(".."), &clone).expect("a link");
+    let capi = crate::common::folder();
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
+    run(Command::new(capi.join("package")).arg(&to).env("CARGO_TARGET_DIR", target));
 
-    let chapter = fs::read_to_string(clone.join("docs/from-c.md")).expect("a chapter");
+    let chapter = fs::read_to_string(capi.join("../docs/from-c.md")).expect("a chapter");
     let [install, by_pkg_config] = ["install", "pkg-config"].map(block);
     for commands in [&install, &by_pkg_config] {
         assert!(chapter.contains(&format!("```sh\n{commands}```")), "the chapter has other commands");
@@ -96,8 +93,7 @@ fn the_commands_of_the_documents_install_the_library_and_compile_the_examples() 
     shell(&install, &to, &home);
 
     for example in ["echo.c", "server.c"] {
-        fs::copy(crate::common::folder().join("examples").join(example), user.join(example))
-            .expect("an example");
+        fs::copy(prefix.join("share/doc/rakwire").join(example), user.join(example)).expect("an example");
     }
     shell(&by_pkg_config, &user, &home);
     shell(&by_pkg_config.replace("echo", "server"), &user, &home);

@@ -1,5 +1,6 @@
-//! The files of a release for users without Rust, in one folder with checksums: the npm package, the npm package that
-//! creates projects, the Debian package of the relay, and an archive with the tool and the relay as static programs.
+//! The files of a release, in one folder with checksums: the npm package, the npm package that creates projects, the
+//! Debian package of the relay, an archive with the tool and the relay as static programs, the libraries for other
+//! languages and engines, and the sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ const WEB_SOCKET: &str = "wasm/node_modules/ws";
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// The needs of the files.
-pub(super) const NEEDS: [Need; 4] = [Need::Node, Need::NpmPackage, Need::StaticTarget, Need::MuslCompiler];
+pub(super) const NEEDS: [Need; 5] =
+    [Need::Node, Need::NpmPackage, Need::StaticTarget, Need::MuslCompiler, Need::Cmake];
 
 /// The stage of `cargo xtask nightly`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
@@ -49,6 +51,7 @@ pub(super) fn make(shell: &Shell, version: &str) -> Result<()> {
     let debian = relay_package::build(shell, DEBIAN_TREE, &artifacts::fast_programs(shell)?.relay)?;
     fs::copy(&debian, folder.join(debian.file_name().context("the Debian package has no name")?))?;
     let name = archive(shell, &folder, version)?;
+    shell.cmd("xtask/release/doors", [text(&folder)?]).run()?;
     let made = files::names(&folder)?;
     let sums = shell.cmd_in(FOLDER, "sha256sum", made.iter().map(String::as_str)).output()?;
     fs::write(folder.join(CHECKSUMS), sums.stdout)?;
@@ -71,13 +74,7 @@ fn archive(shell: &Shell, folder: &Path, version: &str) -> Result<String> {
     for file in BESIDES {
         fs::copy(shell.path(file), tree.join(file))?;
     }
-    // Normalises owners, modes, order and times, so that the same files produce the same archive everywhere.
-    let same =
-        ["--mode=u=rwX,go=rX", "--owner=0", "--group=0", "--numeric-owner", "--sort=name", "--mtime=@0"];
-    let archive = format!("{name}.tar.gz");
-    let pack = same.into_iter().chain(["--create", "--auto-compress", "--file", &archive, &name]);
-    shell.cmd_in(FOLDER, "tar", pack).run()?;
-    fs::remove_dir_all(&tree)?;
+    shell.cmd("xtask/release/archive", [text(&tree)?]).run()?;
     Ok(name)
 }
 
