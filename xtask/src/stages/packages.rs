@@ -95,8 +95,8 @@ pub(super) fn products() -> [Stage; 7] {
             &[Need::HostTests, Need::Systemd])
             .load(Load::Half).tier(Tier::Nightly, "needs its own root file system"),
         Stage::in_tools("release-files", "the files of a release: without Rust, a player in Node reaches a server with them",
-            &[Need::Node, Need::NpmPackage, Need::StaticTarget, Need::MuslCompiler])
-            .uses(Resource::ReleaseProfile).tier(Tier::Nightly, "compiles the programs with optimisation, twice"),
+            &[Need::Node, Need::NpmPackage, Need::StaticTarget, Need::MuslCompiler, Need::Cmake])
+            .uses(Resource::ReleaseProfile).tier(Tier::Nightly, "compiles the programs with optimisation, twice, and the libraries"),
         Stage::in_tools("bench", "small runs of the benchmarks, with another RakNet, other libraries and a WebSocket echo",
             &[Need::Peers, Need::FastRelay, Need::Benchmark, Need::FieldsPeer])
             .load(Load::Alone).tier(Tier::Nightly, "needs the machine for itself"),

@@ -43,11 +43,15 @@ const DEMO: [Need; 3] = [Need::Page, Need::Chromium, Need::HostTests];
 
 /// The tests for the development of a change.
 #[rustfmt::skip]
-pub(super) fn tests() -> [Stage; 6] {
+pub(super) fn tests() -> [Stage; 7] {
     [
-        Stage::new("cargo", "the tests of all crates, including those behind the distribution's proxies and routers",
-            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables], cargo_tests)
-            .reruns(Runner::Cargo).tier(Tier::Test, "the tests"),
+        Stage::new("cargo", "the tests of all crates except the core, including those behind the distribution's proxies and routers",
+            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables],
+            |shell| cargo_tests(shell, "*/core:*/deps/*) exit ;;", &[]))
+            .reruns(Runner::Cargo).load(Load::Half).tier(Tier::Test, "the tests"),
+        Stage::new("core", "the tests of the core", &[Need::HostTests],
+            |shell| cargo_tests(shell, "*/core:*/deps/*) ;; *) exit ;;", &["--tests"]))
+            .reruns(Runner::Cargo).tier(Tier::Test, "the tests of the core keep a core busy; most others wait"),
         Stage::new("wasm", "the npm package in Node and Chromium: build, size, contents, tests", &NODE_AND_CHROMIUM, wasm_tests)
             .reruns(Runner::Node("wasm")).load(Load::Half).tier(Tier::Test, "the same core with another API"),
         Stage::new("game", "the messages and the client of the game in JavaScript", &[Need::Node, Need::GamePackage], game_tests)
@@ -91,8 +95,13 @@ pub(super) fn tests_of_all_peers() -> [Stage; 8] {
     ]
 }
 
-fn cargo_tests(shell: &Shell) -> Result<()> {
-    let tests = shell.cmd("cargo", artifacts::HOST_TESTS.into_iter().chain(["--no-fail-fast"]));
+/// Runs the test programs that these branches of `case FOLDER:PROGRAM in` do not skip. The folder is that of the package.
+/// Cargo does not select the programs, because it would then build the crates with other features.
+fn cargo_tests(shell: &Shell, branches: &str, more: &[&str]) -> Result<()> {
+    let script = format!("case $PWD:$1 in {branches} esac; exec \"$@\"");
+    let runner = format!("target.'cfg(unix)'.runner = {:?}", ["sh", "-c", &script, "sh"]);
+    let args = ["--no-fail-fast", "--config", &runner].into_iter().chain(more.iter().copied());
+    let tests = shell.cmd("cargo", artifacts::HOST_TESTS.into_iter().chain(args));
     // Most tests of drivers and of the relay wait for sockets and timers.
     tests.env("RUST_TEST_THREADS", "6").run()
 }

@@ -23,10 +23,6 @@ const DEBIAN_TREE: &str = "target/release-debian";
 /// The folders of the npm packages: the product, and `create-rakwire`.
 const NPM: [&str; 2] = ["wasm", "web/create"];
 const CHECKSUMS: &str = "SHA256SUMS";
-/// Files that an archive contains in addition to the programs.
-const BESIDES: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"];
-/// The program of the Node project that installs the npm package.
-const PLAYER: &str = include_str!("hear.mjs");
 /// The WebSocket module that such a project needs on Node 20.
 const WEB_SOCKET: &str = "wasm/node_modules/ws";
 /// The time limit of each step of the trial.
@@ -71,7 +67,7 @@ fn archive(shell: &Shell, folder: &Path, version: &str) -> Result<String> {
         shell.cmd("strip", [text(&packed)?]).run()?;
         is_static(shell, &packed)?;
     }
-    for file in BESIDES {
+    for file in ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"] {
         fs::copy(shell.path(file), tree.join(file))?;
     }
     shell.cmd("xtask/release/archive", [text(&tree)?]).run()?;
@@ -101,7 +97,7 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
         "npx --yes --package ./create-rakwire-{version}.tgz create-rakwire my-game --package rakwire-{version}.tgz"
     );
     fs::write(trial.0.join("package.json"), "{ \"private\": true }\n")?;
-    fs::write(trial.0.join("hear.mjs"), PLAYER)?;
+    fs::write(trial.0.join("hear.mjs"), include_str!("hear.mjs"))?;
     for script in [script, create] {
         shell.cmd("sh", ["-euc", &script]).limit(LIMIT).folder(&trial.0).run()?;
     }
