@@ -23,8 +23,6 @@ const DEBIAN_TREE: &str = "target/release-debian";
 /// The folders of the npm packages: the product, and `create-rakwire`.
 const NPM: [&str; 2] = ["wasm", "web/create"];
 const CHECKSUMS: &str = "SHA256SUMS";
-/// The WebSocket module that such a project needs on Node 20.
-const WEB_SOCKET: &str = "wasm/node_modules/ws";
 /// The time limit of each step of the trial.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -84,14 +82,15 @@ fn is_static(shell: &Shell, program: &Path) -> Result<()> {
 }
 
 /// Tries the files outside of the repository: checks checksums, unpacks the archive, starts a server and the relay, and
-/// sends a message from a Node project with the npm package. Creates another project as in the guide.
+/// sends a message from a Node project with the npm package, and with `ws`, which Node 20 needs. Creates another project
+/// as in the guide.
 fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()> {
     let trial = Trial::new()?;
     let script = format!(
         "find '{folder}' -maxdepth 1 -type f -exec cp '{{}}' . ';' && sha256sum --quiet --check {CHECKSUMS} && tar -xzf {name}.tar.gz --strip-components=1 \
          && npm install --no-audit --no-fund --silent ./rakwire-{version}.tgz '{web_socket}'",
         folder = text(folder)?,
-        web_socket = text(&shell.path(WEB_SOCKET))?
+        web_socket = text(&shell.path("wasm/node_modules/ws"))?
     );
     let create = format!(
         "npx --yes --package ./create-rakwire-{version}.tgz create-rakwire my-game --package rakwire-{version}.tgz"
