@@ -1,5 +1,5 @@
 //! Datagrams from unknown addresses allocate no memory: a peer is flooded under a counting allocator (attacks A1, A7,
-//! A9, A10).
+//! A9 and A10 of docs/attacks.md).
 
 #[path = "it/support/allocator.rs"]
 mod allocator;

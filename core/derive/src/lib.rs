@@ -6,18 +6,18 @@
 //! ```
 //! use rakwire::codec::rabbit::{Pack, Unpack, to_vec, unpack};
 //!
-//! /// The fields in their order.
+//! /// A struct is encoded as its fields, in the order of their declaration.
 //! #[derive(Debug, PartialEq, Pack, Unpack)]
 //! struct Shot {
-//!     /// A raw width of 1 to 64 bits, for `u8`, `u16`, `u32` and `u64`.
+//!     /// A number of 3 bits. The width is 1 to 64 bits, and the type `u8`, `u16`, `u32` or `u64`.
 //!     #[pack(bits = 3)]
 //!     weapon: u8,
-//!     /// The most elements of a sequence or bytes of a text; more are an error on both sides.
+//!     /// At most 20 bytes; for a sequence, at most 20 elements. Packing and unpacking more is an error.
 //!     #[pack(max = 20)]
 //!     shout: String,
 //! }
 //!
-//! /// The index of the variant, in the fewest bits that hold the last index, then its fields.
+//! /// An enum is encoded as the index of its variant, in as many bits as the last index needs, and then the fields.
 //! #[derive(Debug, PartialEq, Pack, Unpack)]
 //! enum Action {
 //!     Wait,

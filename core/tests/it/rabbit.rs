@@ -9,12 +9,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn values_of_arbitrary_bytes_survive_repacking(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+    fn values_unpacked_from_arbitrary_bytes_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
         prop_assert_eq!(model::rabbit::values(&bytes), Ok(()));
     }
 
     #[test]
-    fn truncated_lists_survive_repacking(lists: Vec<(Option<u32>, String, Vec<bool>)>, cut: prop::sample::Index) {
+    fn values_unpacked_from_truncated_lists_round_trip(lists: Vec<(Option<u32>, String, Vec<bool>)>, cut: prop::sample::Index) {
         let bytes = to_vec(&lists).unwrap();
         let length = cut.index(bytes.len() + 1);
         prop_assert_eq!(model::rabbit::values(&bytes), Ok(()));

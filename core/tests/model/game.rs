@@ -13,7 +13,7 @@ use rakwire::sim::{Conditions, Pair};
 
 use super::Broken;
 
-/// The first sequence of a peer; most of these wrap around during a run.
+/// The sequences at which a peer may start. Sequences wrap around during most runs.
 const STARTS: [u16; 6] = [0, 1, 0x7FFF, 0xFC00, 0xFFF0, 0xFFFF];
 const BLOCK_SIZES: [usize; 3] = [64, 512, 1_024];
 const MAX_OPERATIONS: usize = 80;
@@ -114,6 +114,7 @@ struct World {
     ids: [Option<ConnectionId>; 2],
     ledgers: [Ledger; 2],
     ended: bool,
+    /// True once an operation has closed the connection.
     wanted: bool,
     outcome: Outcome,
 }

@@ -29,7 +29,7 @@ struct Sent {
 #[derive(Clone, Debug, Default)]
 struct Order {
     sent: usize,
-    /// The position after the last delivered message. No earlier position may be delivered any longer.
+    /// The position after the last delivered message. A message at an earlier position must not be delivered later.
     passed: usize,
     /// The positions of ordered messages, oldest first.
     ordered: Vec<usize>,
@@ -173,7 +173,7 @@ fn content(number: usize, short: usize, length: usize) -> Vec<u8> {
 
 /// Returns true if a message that was sent with the reliability `sent` may be delivered with `arrived`.
 ///
-/// Whether a message has a receipt is not sent, and unreliable messages that are split become reliable.
+/// Datagrams do not indicate that a receipt was requested, and an unreliable message becomes reliable when it is split.
 fn may_travel_as(sent: Reliability, arrived: Reliability) -> bool {
     let forms: &[Reliability] = match sent {
         Reliability::Unreliable | Reliability::UnreliableWithReceipt => {

@@ -1,4 +1,4 @@
-//! Unsupported types are compile errors that point to the cause.
+//! Unsupported types cause compile errors that point to the unsupported part.
 
 #[test]
 fn types_without_an_encoding_do_not_compile() {

@@ -1,4 +1,4 @@
-//! Two peers that connect to each other, with a test that chooses when each datagram is delivered.
+//! Two peers that connect to each other. The test chooses when each datagram is delivered.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -8,7 +8,7 @@ use rakwire::endpoint::{Capacity, ConnectError, ConnectionId, ConnectionState, E
 use rakwire::game_protocol::{self, GameProtocol, Redial};
 use rakwire::raknet::{self, RakNet};
 
-/// A time in which both peers retransmit all lost datagrams.
+/// Long enough for both peers to retransmit all lost datagrams.
 const REPETITION: Duration = Duration::from_secs(5);
 /// Longer than any handshake timeout when added to [`REPETITION`].
 const REST_OF_HANDSHAKE: Duration = Duration::from_secs(13);

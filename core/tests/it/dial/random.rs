@@ -10,7 +10,7 @@ use rakwire::sim::{Conditions, Pair};
 
 use super::net::Dialled;
 
-/// Longer than a handshake takes on the worst of these paths.
+/// An upper limit for the duration of both handshakes, even on the worst path.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// A period without messages, shorter than the idle timeout of the Game Protocol.

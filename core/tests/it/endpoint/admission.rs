@@ -163,7 +163,7 @@ fn max_incoming_applies_across_game_protocol_peers() {
         let server = &mut servers[usize::from(number % 2)];
         let last = talk(&mut client, server, address(number), &mut now);
         // A client of the Game Protocol reports `Connected` when it answers the challenge. If the server then
-        // refuses it, it receives END.
+        // refuses the client, it sends END.
         let is_admitted = number < 3;
         assert_eq!(last == LastEvent::Connected, is_admitted, "client {number}: {last:?}");
         clients.push(client);

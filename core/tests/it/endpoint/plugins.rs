@@ -116,7 +116,7 @@ fn send<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, id: ConnectionId, mess
     }
 }
 
-/// A plugin that responds to messages of its id with their length.
+/// A plugin that responds to each message with its id by sending the length of the message.
 struct Answerer {
     own: u8,
     connected: Vec<ConnectionId>,
@@ -274,7 +274,7 @@ fn a_plugin_replaces_messages_in_order_and_delays_others<P: Protocol>() {
     let key = host.attach::<P>(Changer::default()).expect("a free plugin slot");
     let mut pair = pair::<P, _>(host);
     let (client, server) = connect(&mut pair);
-    // One message takes several blocks, and all are sent at once, so that several are pending.
+    // One message takes several blocks. The application polls only after all have arrived, so several are pending.
     let long = [&[0x90][..], &[7; 300]].concat();
     send(&mut pair, client, &[b"\x86a", b"\x90b", b"\x91kept", b"\x86c", &long, b"\x86d"]);
     let end = pair.now + Duration::from_millis(100);
@@ -345,7 +345,7 @@ fn an_injected_message_without_memory_is_retried<P: Protocol>() {
     assert_eq!(run(&mut pair, SECOND).server, [vec![1; 10], vec![2]]);
 }
 
-/// A plugin with messages that do not fit is polled after a delay, not in a busy loop.
+/// A plugin with messages that do not fit into the send queue is polled again after a delay.
 fn a_plugin_that_cannot_send_is_not_polled_in_a_busy_loop<P: Protocol>() {
     let mut host = PluginHost::<Answerer, 1>::new();
     let key = host.attach::<P>(Answerer::new(0x85)).expect("a free message id");
@@ -368,7 +368,7 @@ fn a_plugin_that_cannot_send_is_not_polled_in_a_busy_loop<P: Protocol>() {
     assert!(pair.b.hook.stats(key).expect("an attached plugin").unsent > 0);
 }
 
-/// The application can access an attached plugin.
+/// The host stores references, so the application keeps access to its plugins.
 fn the_application_can_access_an_attached_plugin<P: Protocol>() {
     let (answerer, changer) = (RefCell::new(Answerer::new(0x85)), RefCell::new(Changer::default()));
     let mut host = PluginHost::<&RefCell<dyn Plugin<P>>, 2>::new();
@@ -388,7 +388,7 @@ fn the_application_can_access_an_attached_plugin<P: Protocol>() {
     );
 }
 
-/// A filter and a log in front of plugins: filtered events reach no plugin, and the log contains every datagram.
+/// Events that the filter drops reach no plugin, and the log contains every datagram.
 #[test]
 fn a_filter_and_a_packet_logger_run_before_plugins() {
     let mut filter = MessageFilter::<2>::new();

@@ -120,13 +120,13 @@ fn game_config(limit: Option<u32>) -> game_protocol::Config {
 }
 
 #[test]
-fn a_raknet_connection_is_writable_after_its_own_acknowledgements() {
+fn a_raknet_connection_is_writable_once_its_own_messages_are_acknowledged() {
     let star = Star::<RakNet>::connected(capacity(8), raknet_config(Some(16)), 8);
     only_the_acknowledged_connection_becomes_writable(star, raknet::Delivery::RELIABLE);
 }
 
 #[test]
-fn a_game_protocol_connection_is_writable_after_its_own_acknowledgements() {
+fn a_game_protocol_connection_is_writable_once_its_own_messages_are_acknowledged() {
     let star = Star::<GameProtocol>::connected(capacity(8), game_config(Some(16)), 8);
     only_the_acknowledged_connection_becomes_writable(star, game_protocol::Reliability::Reliable);
 }

@@ -163,7 +163,7 @@ fn a_stalled_stream_is_probed_once_per_timeout() {
     assert_eq!(path.resent_while_stalled(Duration::from_secs(8)), 4);
 }
 
-/// The age of a chunk causes no additional resends.
+/// Long in flight, a chunk is still resent only by the timeouts: after one second, and then every two seconds.
 #[test]
 fn a_minute_long_stall_is_probed_by_one_chunk_at_a_time() {
     let patient = |mut config: Config| {

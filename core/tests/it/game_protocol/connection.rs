@@ -58,7 +58,7 @@ fn a_session_has_the_wire_format_of_the_original_implementation() {
 /// An application that cannot wait, such as a web page that is closed, calls `handle_timeout` with a time after all
 /// deadlines directly after `disconnect`.
 #[test]
-fn an_immediate_disconnect_notifies_a_peer_with_outstanding_acknowledgements() {
+fn an_immediate_disconnect_notifies_the_peer_despite_unacknowledged_messages() {
     for silence in [0, 10_000] {
         let mut net = Net::new(latency(10), 1);
         let (here, there) = net.connect();
@@ -271,7 +271,7 @@ fn invalid_chunks_are_acknowledged_and_dropped() {
 }
 
 #[test]
-fn an_incomplete_payload_is_dropped_when_the_window_passes() {
+fn an_incomplete_payload_is_dropped_when_it_leaves_the_window() {
     for start in [0_u16, 65_000] {
         let (mut server, _) = server_with_client();
         let sequence = |step: u16| start.wrapping_add(step);

@@ -1,4 +1,4 @@
-//! The time at which a server frees the slot of a client for another one.
+//! The time at which a server frees the slot of a client for another client.
 
 use core::net::SocketAddr;
 

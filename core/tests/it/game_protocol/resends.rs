@@ -13,7 +13,7 @@ fn a_chunk_is_resent_after_the_retransmission_timeout_or_while_closing_after_100
     let (mut server, id) = server_with_client();
     server.send(START, id, b"sample", Reliable).expect("an open connection");
     output(&mut server, START);
-    // One sample of 400 ms yields a timeout of 1.2 s; the maximum is a second.
+    // One sample of 400 ms yields a timeout of 1.2 s, which is limited to one second.
     server.handle_datagram(at(400), CLIENT.into(), &packet(6, 0, 0, &[]));
     server.send(at(400), id, b"lost", Reliable).expect("an open connection");
     output(&mut server, at(400));
@@ -39,9 +39,9 @@ fn stream(net: &mut Net, there: ConnectionId, seconds: u64) {
     }
 }
 
-/// The round trip is longer than the default resend interval from the start, or becomes longer.
+/// The round trip exceeds the default resend interval on most of the paths, from the start or after a change.
 #[test]
-fn chunks_are_not_resent_because_the_path_is_long() {
+fn a_long_round_trip_causes_no_spurious_resends() {
     for resend in [ResendInterval::default(), ResendInterval::MEASURED] {
         for (first, then) in [(10, 10), (10, 150), (10, 450), (60, 60), (250, 250), (450, 450), (450, 10)] {
             let on_path =

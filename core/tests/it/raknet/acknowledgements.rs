@@ -64,7 +64,7 @@ fn time_to_receipt(length: usize) -> Duration {
     net.now().saturating_since(start)
 }
 
-/// The last part of a long message is acknowledged immediately. A short message waits for the acknowledgement delay.
+/// The last part of nine is acknowledged immediately. The last part of two is acknowledged after `ack_delay`.
 #[test]
 fn a_complete_long_message_is_acknowledged_immediately() {
     assert_eq!(time_to_receipt(NINE_PARTS), ROUND_TRIP);

@@ -1,4 +1,6 @@
 //! Admission: passwords, bans, limits, and responses to unconnected peers.
+//!
+//! Attack numbers such as A11 are those of docs/attacks.md.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -28,7 +30,7 @@ fn net(server: Config) -> Net {
     Net::with(peer(client_config()), peer(server), LATENCY, 1)
 }
 
-/// Tries to connect with these options; returns the client's failure.
+/// Connects with `options`; returns the failure, or `None` if the connection opens.
 fn attempt(net: &mut Net, options: &ConnectOptions<'_>) -> Option<ConnectFailure> {
     net.client.clear();
     let to = net.pair.b_address;
@@ -377,7 +379,9 @@ fn a_client_without_cookie_support_connects_when_the_load_ends() {
     assert_eq!(server.connections().count(), 1);
 }
 
-/// Returns the cookie for an address from another server with the same secret, which always requires cookies.
+/// Returns the cookie that a second server issues to an address.
+///
+/// The second server has the same secret, and always requires cookies.
 fn cookie_of_busy_server(from: SocketAddr, now: Instant) -> u32 {
     let mut server = peer(server_config());
     server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));

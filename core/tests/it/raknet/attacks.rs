@@ -189,7 +189,7 @@ fn a04_without_cookies_forged_handshakes_have_the_documented_cost() {
 fn a04_under_load_forged_handshakes_have_the_documented_cost() {
     let under_load = CookiePolicy::UnderLoad { unvalidated: 2 };
     assert_eq!(cost_of_forged_handshakes(under_load, 100), (9_400, 2 * 180 + 98 * 32));
-    // By default two of the eight slots.
+    // By default, unvalidated clients may use two of the eight slots.
     assert_eq!(cost_of_forged_handshakes(CookiePolicy::default(), 100), (9_400, 2 * 180 + 98 * 32));
 }
 

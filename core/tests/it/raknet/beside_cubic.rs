@@ -53,7 +53,7 @@ impl<C: Machine> Machine for End<C> {
     }
 }
 
-/// A RakNet flow, and a CUBIC flow that starts at another time.
+/// A RakNet flow and a CUBIC flow through one bottleneck, each with its own start time.
 struct Race {
     net: Dumbbell<End<CubicSender>, End<CubicReceiver>>,
     start: Instant,
@@ -153,8 +153,9 @@ fn shares(control: CongestionControl, round_trip: u64, queue: u64) -> Vec<f64> {
     STARTS.iter().map(share).collect()
 }
 
+/// Each flow gets at least a tenth of the bandwidth.
 #[test]
-fn a_flow_shares_a_path_with_a_cubic_flow() {
+fn a_raknet_flow_and_a_cubic_flow_do_not_starve_each_other() {
     for (round_trip, queue) in
         [(20, 25), (20, 50), (20, 200), (50, 25), (50, 50), (50, 200), (100, 50), (100, 200)]
     {

@@ -33,7 +33,7 @@ impl DifferingClocks {
         }
     }
 
-    /// Runs both peers for this time in steps of a millisecond; returns the last message that the server received.
+    /// Runs both peers for `time` in steps of a millisecond; returns the last message that the server received.
     fn run(&mut self, time: Duration) -> Option<Vec<u8>> {
         let (client_address, server_address) = addresses();
         let end = self.now + time;
@@ -134,7 +134,7 @@ fn every_byte_is_counted_once() {
     let other = net.pair.b.connection_stats(server).expect("an open connection");
     assert_eq!(other.bytes_processed.total, 50_000);
     assert_eq!((other.messages_received, other.bytes_ignored.total), (10, 0));
-    // Requests 1 and 2 arrived before the server had a connection to count them for.
+    // Requests 1 and 2 arrived before the server had a connection, so its counters exclude them.
     assert_eq!(other.actual_bytes_received.total + 1464 + 39, stats.actual_bytes_sent.total);
 }
 

@@ -57,12 +57,12 @@ fn deliver(net: &mut Net, datagrams: &[Vec<u8>]) {
     }
 }
 
-/// Returns a datagram with a message; its number is `ahead` of the next one.
+/// Returns a datagram with a reliable message. Its datagram and message number is [`NEXT`] plus `ahead`.
 fn message(ahead: u32, payload: &[u8]) -> Vec<u8> {
     data(NEXT + ahead, capsule(Reliability::Reliable, NEXT + ahead, 0), payload)
 }
 
-/// Returns the server after a client has tried to connect with these options.
+/// Returns the server after a client has tried to connect with `options`.
 fn asked(mut net: Net, options: &ConnectOptions<'_>) -> Peer<'static> {
     net.dial(options);
     net.run_for(Duration::from_secs(1));
@@ -103,7 +103,7 @@ fn without_memory() -> Net {
     net
 }
 
-/// Requests more secure handshakes than one network is allowed.
+/// Returns a server that received more secure handshakes from one network than its limit allows.
 fn crowded_handshakes() -> Peer<'static> {
     let mut config = requiring_server();
     if let Some(security) = &mut config.security {
@@ -127,7 +127,8 @@ fn crowded_handshakes() -> Peer<'static> {
     server
 }
 
-/// Puts more datagrams in flight than one negative acknowledgement may look up.
+/// Returns two peers with so many datagrams in flight that a negative acknowledgement with 200 records of all numbers
+/// exceeds the limit of lookups.
 fn busy() -> Net {
     let conditions = Conditions { latency: Duration::from_millis(50), ..Conditions::default() };
     let mut net = Net::new(conditions, 1);
@@ -275,7 +276,7 @@ fn sent_by_newcomers() -> [Sent; 7] {
 const OTHERS: [(DropReason, &str); 1] =
     [(DropReason::Expired, "applies to outgoing messages that wait too long")];
 
-/// Fails for a new reason until a server above counts it, or `OTHERS` explains why none can.
+/// A new drop reason needs a server above that counts it, or an entry in `OTHERS`.
 #[test]
 fn every_drop_reason_is_counted_or_listed_as_an_exception() {
     let sent = [sent_from_outside().into(), sent_by_client().into(), sent_by_newcomers().into()];

@@ -65,8 +65,8 @@ fn a_draining_connection_is_freed_after_a_sleep() {
     );
 }
 
-/// Regression: a message refused for lack of memory blocked the next message in its datagram, although it could not be
-/// delivered before that message.
+/// Regression: a message refused for lack of memory blocked the next message in its datagram, although the refused
+/// message could only be delivered after the next one.
 #[test]
 fn a_message_without_memory_does_not_block_the_next() {
     keep(
@@ -96,8 +96,8 @@ fn a_duplicate_of_a_refused_datagram_repeats_no_unreliable_message() {
     );
 }
 
-/// Regression: if the application did not read while a message was missing, the receiver ran out of memory. It wrongly
-/// closed the connection.
+/// Regression: if the application did not read while a message was missing, the receiver ran out of memory and closed
+/// the connection.
 #[test]
 fn a_slow_local_application_does_not_close_the_connection() {
     keep(

@@ -31,7 +31,8 @@ fn pair<H: Hook<RakNet>>(hook: H) -> Joined<H> {
     Pair::new(peer(client_config()), server, CONDITIONS, 1)
 }
 
-/// Runs for this time; returns the server's messages, and the ids of the connection at both peers if it is open.
+/// Runs for `time`; returns the messages that the server received, and the connection's id at the client and at the
+/// server if it opened.
 fn run<H: Hook<RakNet>>(
     pair: &mut Joined<H>,
     time: Duration,

@@ -8,6 +8,7 @@ use rakwire::sim::Conditions;
 
 use crate::support::raknet::{Net, client_config, peer, server_config};
 
+/// Returns `count` IPv4 addresses and one IPv6 address.
 fn addresses(count: u8) -> Vec<SocketAddr> {
     let ipv4 = (0..count).map(|host| SocketAddr::from(([10, 0, 0, host], 19_132)));
     let ipv6: SocketAddr = "[2001:db8::7]:19132".parse().expect("a literal address");

@@ -107,6 +107,7 @@ fn messages_are_delivered_with_their_reliability_and_channel() {
     assert_eq!(arrived, all.map(|delivery| (delivery, delivery.reliability as u8)));
 }
 
+/// An unreliable message becomes reliable when it is split.
 #[test]
 fn large_messages_are_split_and_sent_reliably() {
     let mut net = Net::new(Conditions { loss: 0.1, reordering: 0.2, ..latency(10) }, 3);
@@ -180,7 +181,7 @@ fn an_unresponsive_peer_times_out() {
 /// An application that cannot wait, such as a web page that is closed, calls `handle_timeout` with a time after all
 /// deadlines directly after `disconnect`.
 #[test]
-fn an_immediate_disconnect_notifies_a_peer_with_outstanding_acknowledgements() {
+fn an_immediate_disconnect_notifies_the_peer_despite_unacknowledged_messages() {
     for (timeout, silence) in [(10, 0), (10, 4_500), (2, 0), (2, 900)] {
         let mut config = client_config();
         config.timeout = Duration::from_secs(timeout);

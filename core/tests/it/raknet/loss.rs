@@ -92,7 +92,7 @@ fn bursts() -> Conditions {
     Conditions { bursts, ..lossy(0.0) }
 }
 
-/// Returns the medians of the rate and of the 99th percentile, and the minimum rate.
+/// Returns the median rate, the median of the 99th percentile of the delay, and the minimum rate of all seeds.
 fn measure(name: &str, acks: Acks, conditions: Conditions) -> (f64, Duration, f64) {
     let run = |seed| transfer(Capacity::for_connections(1), acks, conditions, conditions, seed);
     let mut runs: Vec<_> = (0..SEEDS).map(run).collect();

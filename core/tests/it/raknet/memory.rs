@@ -7,9 +7,9 @@ use rakwire::sim::Conditions;
 
 use crate::support::raknet::{Net, client_config, peer, server_config};
 
-/// The limit of bytes per connection in the tables, including all timers.
+/// The maximum size of one connection in the tables of a peer in bytes, including all timers.
 ///
-/// Black hole detection takes 40 of these bytes, for its counters and for the path MTU besides the negotiated MTU.
+/// Black hole detection takes 40 of these bytes, for its counters and for the current path MTU.
 /// Another 17 bytes are for messages that were received whole before their sender split them.
 #[cfg(target_pointer_width = "64")]
 const PLACE: usize = 1_120;

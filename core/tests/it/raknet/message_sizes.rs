@@ -107,7 +107,7 @@ fn the_sender_of_an_oversized_message_is_notified() {
 }
 
 #[test]
-fn an_application_may_send_more_to_a_peer_with_more_memory() {
+fn max_message_len_can_be_raised_for_a_peer_with_more_memory() {
     let large = Capacity { connections: 1, blocks: 65_536, block_size: 512 };
     let mut config = server_config();
     config.max_message_len = 6_000_000;

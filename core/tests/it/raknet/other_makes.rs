@@ -93,7 +93,8 @@ fn address_lists_have_the_length_of_the_protocol_version() {
     }
 }
 
-/// The list begins with the peer's addresses in their order. A list of ten contains only the first ten.
+/// The list begins with the peer's addresses in the order in which they were set. A list of ten contains only the first
+/// ten of them.
 #[test]
 fn address_lists_of_any_length_contain_the_peers_addresses() {
     let own: Vec<SocketAddr> = (1..=12).map(|host| ([198, 51, 100, host], 7).into()).collect();

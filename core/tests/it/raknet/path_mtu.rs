@@ -174,7 +174,7 @@ struct Path {
     reads: [usize; 2],
     /// The datagrams that the first peer has sent.
     sent: Vec<Vec<u8>>,
-    /// How many of a thousand datagrams are lost at random in each direction.
+    /// The number of datagrams in a thousand that are lost at random, in each direction.
     lost_of_1000: u64,
     random: u64,
     id: ConnectionId,
@@ -184,7 +184,7 @@ struct Path {
     arrived: Vec<usize>,
     /// The number of receipts for acknowledged messages at the first peer.
     receipts: usize,
-    /// The reason of the disconnection at the first peer.
+    /// The reason for the disconnection at the first peer.
     ended: Option<DisconnectReason>,
 }
 
@@ -374,7 +374,7 @@ fn unsplit_messages_are_split_when_the_path_mtu_shrinks() {
 }
 
 #[test]
-fn a_message_that_is_split_again_keeps_its_receipt_and_is_delivered_once() {
+fn a_message_that_is_split_for_a_smaller_mtu_keeps_its_receipt_and_is_delivered_once() {
     let delivery = Delivery::new(Reliability::ReliableWithReceipt);
     for arrives_before in [true, false] {
         let mut path = Path::new();
@@ -431,7 +431,7 @@ fn a_message_received_before_it_was_split_leaves_no_state() {
     assert_eq!(net.pair.b.blocks_available(), free);
 }
 
-/// Some implementations reuse a split id soon. A duplicate part of the first message must not affect the second one.
+/// Some implementations reuse the split id of a complete message. A duplicate of its part must not affect the next one.
 #[test]
 fn an_early_reuse_of_a_split_id_loses_no_message() {
     for order in [[0, 1], [1, 0]] {
@@ -800,7 +800,7 @@ fn an_unsplittable_message_closes_the_connection_despite_other_traffic() {
     assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
 }
 
-/// The driver reports the refusal after the connection has closed.
+/// The driver reports that a datagram was too large, but the connection has closed meanwhile.
 #[test]
 fn a_too_large_report_after_a_disconnect_changes_no_mtu() {
     let mut path = Path::new();

@@ -110,7 +110,8 @@ fn all_messages_reach_a_client_that_sends_before_it_reads() {
     }
 }
 
-/// Refused data is requested once memory is free, instead of after a timeout with backoff.
+/// Once memory is free, the receiver requests the refused data with a negative acknowledgement. The sender does not
+/// wait for its retransmission timeout, which has grown by back-off.
 #[test]
 fn refused_data_is_delivered_soon_after_memory_is_freed() {
     for seed in 0..40 {

@@ -18,7 +18,7 @@ struct Lan {
     server: Peer<'static>,
     clients: Vec<Client>,
     now: Instant,
-    /// The reasons of the disconnections that the server has reported.
+    /// The reasons for the disconnections that the server has reported.
     ended: Vec<DisconnectReason>,
 }
 
@@ -41,7 +41,7 @@ impl Lan {
         Self { server, clients: Vec::new(), now: START, ended: Vec::new() }
     }
 
-    /// Makes a new client connect; returns its index.
+    /// Starts the connection attempt of a new client; returns the client's index.
     fn dial(&mut self, address: impl Into<SocketAddr>, guid: u64, password: &[u8]) -> usize {
         let mut config = Config::new([1; 32]);
         config.guid = Guid(guid);
@@ -172,7 +172,7 @@ fn a_vanished_client_keeps_its_address_and_guid_until_the_idle_timeout() {
 }
 
 #[test]
-fn a_single_loss_does_not_close_an_idle_connection() {
+fn a_one_second_outage_does_not_close_an_idle_connection() {
     let mut lan = Lan::new(4, |_| {});
     let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free slot");
     for round in 0..200 {
@@ -257,8 +257,9 @@ fn an_ipv6_site_is_limited_regardless_of_its_addresses() {
     assert!(lan.enter(at("2001:db8:1::1"), 6).is_ok());
 }
 
+/// A relay in the operator's private network sends the datagrams of all its clients from one address.
 #[test]
-fn a_relay_of_the_operator_may_use_every_slot() {
+fn a_private_address_may_use_every_slot() {
     let mut lan = Lan::new(8, |_| {});
     for number in 0..8 {
         assert!(lan.enter(([10, 0, 0, 7], 1_000 + number), number.into()).is_ok(), "{number}");

@@ -73,7 +73,7 @@ fn events_of_each_connection_can_be_polled_separately() {
             client.send(now, *id, &[0xFE, number], Delivery::RELIABLE_ORDERED).unwrap();
         }
         exchange(&mut now, &mut clients, &mut server);
-        // The first connection is returned but not read; the second one can be read nevertheless.
+        // `poll_readable` returns both connections, and the second can be read although the first is not.
         assert_eq!(readable(&mut server), there);
         assert_eq!(numbers(&mut server, there[1]), [number]);
     }

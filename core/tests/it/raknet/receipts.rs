@@ -59,7 +59,7 @@ fn only_reliabilities_with_receipt_return_a_receipt() {
     close(&mut net, id);
 }
 
-/// Whether a message has a receipt is not sent to the remote peer.
+/// Datagrams do not indicate that the sender requested a receipt.
 #[test]
 fn the_receiver_sees_the_reliability_without_a_receipt() {
     let (mut net, id) = net(client_config(), 0.0, 1);

@@ -105,7 +105,7 @@ fn invalid_identity_data_is_refused_by_connect() {
 }
 
 #[test]
-fn a_server_can_be_trusted_by_key_hash_record_or_without_verification() {
+fn a_client_can_trust_a_key_a_key_hash_a_record_or_any_server() {
     let (key, next) = (server_key().public(), StaticKey::from_bytes([3; 32]).public());
     let before = KnownServer { key: next, next: Some(key.hash()) };
     let announcing = || secure_server(|identity| identity.next = Some(next.hash()));
@@ -129,7 +129,7 @@ fn a_server_can_be_trusted_by_key_hash_record_or_without_verification() {
     }
 }
 
-/// Trust on first use: a client stores the record of the server from its first connection, and later trusts only it.
+/// Trust on first use: a client stores the record of a server, and refuses the server if its key changes.
 #[test]
 fn a_server_trusted_on_first_use_must_keep_its_key() {
     let mut first = net(secure_client(None), requiring_server(), Conditions::default(), 1);

@@ -40,7 +40,7 @@ fn token_key(seed: u8) -> TokenKey {
     TokenKey::from_bytes([seed; 32])
 }
 
-/// Creates the configuration of a server that requires tokens sealed with these keys.
+/// Creates the configuration of a server that accepts only tokens sealed with one of `keys`.
 pub(super) fn server_with_tokens(keys: &[u8], store: &Arc<Store>) -> Config {
     let keys = keys.iter().map(|seed| token_key(*seed)).collect();
     secure_server(|identity| identity.tokens = Some(TokenVerifier::shared(keys, store.clone())))
@@ -71,7 +71,7 @@ pub(super) fn peers(client: Config, server: Config) -> Net {
     net
 }
 
-/// Connects with these options; returns the token that the server accepted.
+/// Connects with `options`; returns the token that the server accepted.
 fn dial(net: &mut Net, options: &ConnectOptions<'_>) -> Result<Option<AcceptedToken>, ConnectFailure> {
     let id = net.dial(options);
     net.run_for(Duration::from_secs(1));
@@ -165,7 +165,7 @@ fn a_token_is_refused_while_the_token_store_is_full() {
 }
 
 #[test]
-fn a_server_refuses_tokens_until_its_time_is_set_and_then_advances_it() {
+fn tokens_expire_by_the_servers_unix_time_and_are_refused_without_it() {
     let config = || server_with_tokens(&[1], &Arc::default());
     for (waited, expected) in [(LIFETIME - 10, true), (LIFETIME, false)] {
         let mut net = peers(secure_client(None), config());
@@ -177,7 +177,7 @@ fn a_server_refuses_tokens_until_its_time_is_set_and_then_advances_it() {
 }
 
 #[test]
-fn several_token_keys_are_accepted() {
+fn a_server_may_have_several_token_keys() {
     let mut net = peers(secure_client(None), server_with_tokens(&[4, 3, 2, 1], &Arc::default()));
     assert!(show(&mut net, &good(1)).is_ok());
 }

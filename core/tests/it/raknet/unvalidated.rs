@@ -379,7 +379,7 @@ fn a_player_connects_despite_connections_forged_from_its_address() {
 
 /// An application that bans the addresses of refused clients must not ban forged addresses.
 #[test]
-fn a_refused_client_is_reported_with_whether_its_address_is_validated() {
+fn a_refusal_states_whether_the_clients_address_is_validated() {
     for (cookies, expected) in
         [(CookiePolicy::Off, false), (CookiePolicy::Automatic, false), (CookiePolicy::Required, true)]
     {
@@ -449,7 +449,8 @@ fn a_flood_of_first_requests_makes_cookies_required() {
     assert_eq!(answers(&mut server, later)[0].1.len(), 28, "after the flood no cookie may be required");
 }
 
-/// Two clients compete for the only slot without a cookie. The second one is then asked for a cookie.
+/// Two clients compete for the only slot without a cookie. The server gives it to the first client, and requests a
+/// cookie from the second.
 #[test]
 fn a_client_is_counted_only_if_it_ignores_the_requested_cookie() {
     for pongs_per_second in [1_000, 0] {

@@ -66,7 +66,7 @@ fn parts_received_in_order_take_no_blocks() {
 }
 
 #[test]
-fn a_large_message_is_assembled_from_lost_duplicated_and_reordered_parts() {
+fn a_large_message_is_assembled_despite_loss_duplication_and_reordering() {
     for seed in 0..8 {
         let conditions = Conditions {
             loss: 0.05,
@@ -129,7 +129,7 @@ fn a_refused_message_stays_with_the_application() {
     assert_all_is_given_back(&mut net);
 }
 
-/// The server has received a part of the message when the client closes the connection without delay.
+/// The client closes the connection without delay, after the server has received a part of the message.
 #[test]
 fn closing_a_connection_frees_all_memory() {
     let mut config = client_config();

@@ -43,7 +43,7 @@ fn an_identity_is_authenticated_and_changes_the_keys() {
 }
 
 #[test]
-fn the_data_of_an_identity_has_a_limit() {
+fn identity_data_is_limited_to_95_bytes() {
     let mut stage = Stage::with_identity();
     let challenge = stage.challenge().expect("a trusted key");
     let (handshake, mut at_server) = stage.respond(&challenge).expect("a valid challenge");

@@ -91,7 +91,7 @@ pub(crate) fn messages(events: &[OwnedEvent]) -> Vec<&[u8]> {
         .collect()
 }
 
-/// Returns the reason of the first disconnection in a list of events.
+/// Returns the reason for the first disconnection in a list of events.
 pub(crate) fn ended(events: &[OwnedEvent]) -> Option<DisconnectReason> {
     events.iter().find_map(
         |event| {

@@ -39,7 +39,7 @@ pub(crate) fn secure_client(identity: Option<StaticKey>) -> Config {
     config
 }
 
-/// Returns the options of a secure attempt with this trust.
+/// Returns the options of a secure attempt with `trust`.
 pub(crate) fn trusting(trust: ServerTrust) -> ConnectOptions<'static> {
     ConnectOptions { trust: Some(trust), ..ConnectOptions::default() }
 }
@@ -53,13 +53,13 @@ pub(crate) fn net(client: Config, server: Config, conditions: Conditions, seed: 
 }
 
 impl Net {
-    /// Starts an attempt with these options; returns its id.
+    /// Starts an attempt with `options`; returns its id.
     pub(crate) fn dial(&mut self, options: &ConnectOptions<'_>) -> ConnectionId {
         let to = self.pair.b_address;
         self.pair.a.connect_with(self.pair.now, to, options).expect("a free slot")
     }
 
-    /// Opens a connection with these options; returns its ids at both peers.
+    /// Opens a connection with `options`; returns its ids at both peers.
     pub(crate) fn open(&mut self, options: &ConnectOptions<'_>) -> (ConnectionId, ConnectionId) {
         let client = self.dial(options);
         let opened = |events: &[OwnedEvent]| {

@@ -19,7 +19,7 @@ pub(crate) struct Ticking {
 }
 
 impl Ticking {
-    /// Creates a peer that sends acknowledgements every `period`; with zero, at the times of `peer`.
+    /// Creates a peer that sends acknowledgements every `period`; with zero, when `peer` itself sends them.
     pub(crate) fn new(peer: Peer<'static>, period: Duration) -> Self {
         Self { peer, period, next: None, records: Vec::new() }
     }
