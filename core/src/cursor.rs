@@ -1,7 +1,7 @@
 //! Cursors over bytes: the only code of the core that parses or serializes.
 //!
 //! A wire type reads itself from a [`Source`] and names each field. [`Reader`] discards the names at compile time. A
-//! tool that displays datagrams implements [`Source::field`], and so prints exactly the fields that the parser read.
+//! tool that displays datagrams implements [`Source::field`], so it prints exactly the fields that the parser read.
 //!
 //! [`Chunks`] gives access to bytes that are stored in several pieces, without a copy.
 

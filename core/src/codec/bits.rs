@@ -5,8 +5,8 @@
 //!
 //! | order | first bit in a byte | a number of several bits |
 //! |---|---|---|
-//! | [`Msb`] | the most significant, mask 80 | its most significant bit first; whole bytes read as big endian |
-//! | [`Lsb`] | the least significant, mask 01 | its least significant bit first; whole bytes read as little endian |
+//! | [`Msb`] | the most significant, mask 0x80 | its most significant bit first; whole bytes read as big endian |
+//! | [`Lsb`] | the least significant, mask 0x01 | its least significant bit first; whole bytes read as little endian |
 //!
 //! RakNet's bit stream is [`Msb`] (docs/raknet.md#bit-streams, [`codec::bitstream`](crate::codec::bitstream)). Rabbit
 //! is [`Lsb`] ([`codec::rabbit`](crate::codec::rabbit)).

@@ -5,7 +5,7 @@
 //!
 //! | field | bytes | |
 //! |---|---|---|
-//! | id | 1 | 86 + n, chosen by the application ([`AggregateId`]) |
+//! | id | 1 | 0x86 + n, chosen by the application ([`AggregateId`]) |
 //! | compression | 1 | 0 none, 1 deflate ([`Compression`]) |
 //! | plain: messages | to the end | the length of each, then its bytes |
 //! | deflate: length | 1 to 4 | of the messages before compression |
@@ -35,7 +35,7 @@ pub use deflate::Inflater;
 #[cfg(all(feature = "deflate", feature = "alloc"))]
 pub use deflate::{CompressError, Deflater};
 
-/// The id of an application's aggregates, 86 to FF (hexadecimal).
+/// The id of an application's aggregates, 0x86 to 0xFF.
 ///
 /// ```
 /// use rakwire::codec::aggregate::AggregateId;
@@ -47,7 +47,7 @@ pub use deflate::{CompressError, Deflater};
 pub struct AggregateId(u8);
 
 impl AggregateId {
-    /// Returns the id 86 + `n` (hexadecimal), or `None` if that exceeds FF.
+    /// Returns the id 0x86 + `n`, or `None` if it exceeds 0xFF.
     #[must_use]
     pub const fn nth(n: u8) -> Option<Self> {
         match id::USER.checked_add(n) {
@@ -219,7 +219,7 @@ impl<'a> Aggregate<'a> {
     }
 }
 
-/// The messages of an aggregate, in the order in which they were added. None is empty.
+/// The messages of an aggregate, in the order in which they were added. No message is empty.
 ///
 /// ```
 /// use rakwire::codec::aggregate::{Aggregate, AggregateId, Messages};

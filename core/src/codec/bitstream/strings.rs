@@ -140,7 +140,7 @@ const PRINTABLE: [u32; 94] = [
     848, 47, 2586, 2919, 4771, 1707, 535, 1106, 152, 1243, 100, 0, 2, 0, // p to }
 ];
 
-/// Returns the frequency of a byte. `~` is handled like the line ends, because the table ends before it.
+/// Returns the frequency of a byte. `~` has a match arm like the line ends, because the table ends before it.
 const fn frequency(byte: usize) -> u32 {
     match byte {
         0x0A => 722,

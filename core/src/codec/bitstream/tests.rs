@@ -351,7 +351,7 @@ impl Slow {
 /// A tree of the Huffman code: its weight, and its leaves with their paths.
 type Tree = (u64, Vec<(u8, Vec<bool>)>);
 
-/// Returns the codes of all bytes by the rule of docs/raknet.md.
+/// Returns the codes of all bytes, computed as docs/raknet.md specifies.
 ///
 /// The two lightest trees are joined repeatedly. Of trees with equal weights, the one added last is taken first.
 fn codes() -> Vec<Vec<bool>> {

@@ -1,6 +1,6 @@
 //! Messages outside a connection (docs/raknet.md#offline-messages).
 //!
-//! Each begins with an id below 80 (hexadecimal) and contains the 16 bytes of [`MAGIC`]. The first byte of a
+//! Each begins with an id below 0x80 and contains the 16 bytes of [`MAGIC`]. The first byte of a
 //! connection's datagrams is at least 80.
 
 use core::net::SocketAddr;
@@ -142,9 +142,9 @@ pub enum Offline<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PingScope {
-    /// Every server (id 01).
+    /// Every server (id 0x01).
     Any,
-    /// Servers that accept new connections (id 02).
+    /// Servers that accept new connections (id 0x02).
     OpenConnections,
 }
 
@@ -152,17 +152,17 @@ pub enum PingScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Refusal {
-    /// The attempt failed (id 11).
+    /// The attempt failed (id 0x11).
     ///
     /// C++ RakNet never sends it, but accepts it from the network.
     AttemptFailed,
-    /// The address or the GUID is already connected (id 12).
+    /// The address or the GUID is already connected (id 0x12).
     AlreadyConnected,
-    /// The server is full (id 14).
+    /// The server is full (id 0x14).
     NoFreeIncomingConnections,
-    /// The address is banned (id 17).
+    /// The address is banned (id 0x17).
     Banned,
-    /// The address connected a moment ago (id 1A).
+    /// The address connected a moment ago (id 0x1A).
     RecentlyConnected,
 }
 
