@@ -121,9 +121,9 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Closes a connection gracefully.
     ///
-    /// Reliable messages queued before are delivered first, for at most `close_timeout`; then the remote peer is
-    /// notified. [`Event::Disconnected`](super::Event::Disconnected) follows. A connection that is still connecting
-    /// is closed immediately.
+    /// Reliable messages that are already queued are delivered first, for at most `close_timeout`; then the remote
+    /// peer is notified. [`Event::Disconnected`](super::Event::Disconnected) follows. A connection that is still
+    /// connecting is closed immediately.
     ///
     /// To close without waiting, call [`handle_timeout`](Self::handle_timeout) with a time after `close_timeout`.
     /// [`poll_transmit`](Self::poll_transmit) then returns the datagram that notifies the remote peer.
@@ -137,9 +137,9 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Queues a copy of `message` for sending.
     ///
-    /// RakNet: the first byte is the message ID, and IDs from 0x86 up are free for applications. With a receipt
-    /// reliability the result is the receipt, and [`Event::Receipt`](super::Event::Receipt) reports whether the
-    /// message was acknowledged.
+    /// RakNet: the first byte is the message ID, and IDs from 0x86 up are free for applications. If the
+    /// reliability requests a receipt, the result contains it, and [`Event::Receipt`](super::Event::Receipt) reports
+    /// whether the message was acknowledged.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// Queues a message like [`send`](Self::send), without copying it if it is large.
     ///
     /// RakNet takes a message of 64 KiB or more out of `message` and keeps the vector until the remote peer has
-    /// acknowledged it all. Each part of the message takes one block for bookkeeping and none for its bytes.
+    /// acknowledged the whole message. Each part of the message takes one block for bookkeeping and none for its bytes.
     /// [`max_message_len`](Self::max_message_len) applies unchanged, because the remote peer may have no more blocks
     /// than this one. Smaller messages, and all messages of the Game Protocol, are copied, and `message` is cleared.
     ///
@@ -307,8 +307,8 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Sets whether a connection drops incoming datagrams that carry messages, as if the network had lost them.
     ///
-    /// Use it if the application has its own queue and the queue is full. The remote peer retransmits what was
-    /// dropped. Acknowledgements are still processed. Returns false if there is no such connection.
+    /// Use it if the application has its own queue and the queue is full. The remote peer retransmits the
+    /// reliable messages. Acknowledgements are still processed. Returns false if there is no such connection.
     ///
     /// ```
     /// use rakwire::endpoint::{ConnectionId, Peer, Protocol};

@@ -56,7 +56,7 @@ pub enum Event<'p, P: Protocol> {
         /// The reason for the failure.
         reason: P::ConnectFailure,
     },
-    /// A connection closed. All messages received before have already been reported.
+    /// A connection closed. All messages received before it have already been reported.
     Disconnected {
         /// The connection.
         id: ConnectionId,
@@ -103,7 +103,7 @@ pub enum Event<'p, P: Protocol> {
         /// The outcome of the message: acknowledged or lost.
         outcome: Outcome,
     },
-    /// The progress of a split message, reported every `progress_interval` of the configuration; RakNet only.
+    /// The progress of a split message, reported after every `progress_interval` parts; RakNet only.
     ///
     /// Of several concurrent split messages, only the latest in each direction is reported.
     Progress {

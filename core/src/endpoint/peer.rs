@@ -29,7 +29,7 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Reports that the operating system or a router signalled this address as unreachable.
+    /// Reports that the operating system or a router signalled the address `to` as unreachable.
     ///
     /// The cause is usually a closed port or a missing route. A connection attempt that has received no response fails
     /// with `Unreachable`. All other connections ignore the report, because ICMP messages are easily forged (RFC 5927

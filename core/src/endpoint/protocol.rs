@@ -125,7 +125,7 @@ pub trait Protocol: Internals {
         core::iter::empty()
     }
 
-    /// Returns true if an attempt failed because no server responded, so that another address may work.
+    /// Returns true if an attempt failed because no server responded, so another address may work.
     fn was_unanswered(failure: &Self::ConnectFailure) -> bool;
 
     /// Returns true if messages with this delivery are retransmitted until they are acknowledged.
@@ -317,7 +317,7 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
     /// Writes the next datagram into `buffer` and returns its length.
     fn poll_transmit(&mut self, cx: &mut Context<'_, '_, P>, buffer: &mut [u8]) -> Option<usize>;
 
-    /// Called when the operating system refused a datagram of this length as too large for the path.
+    /// Called when the operating system refused a datagram of `length` bytes as too large for the path.
     fn on_too_large(&mut self, cx: &mut Context<'_, '_, P>, length: usize) {
         let _ = (cx, length);
     }
@@ -478,7 +478,7 @@ pub(crate) trait Format: defmt::Format {}
 #[cfg(feature = "defmt")]
 impl<T: defmt::Format> Format for T {}
 
-/// A trait of all types, because the feature `defmt` is disabled.
+/// A trait that every type implements, because the feature `defmt` is disabled.
 #[cfg(not(feature = "defmt"))]
 pub(crate) trait Format {}
 #[cfg(not(feature = "defmt"))]

@@ -198,8 +198,8 @@ pub struct Capacity {
     pub connections: usize,
     /// The number of blocks shared by all connections, at least 4.
     ///
-    /// One connection may hold half of them for sending. It starts no further message once it holds a quarter of them
-    /// and at least 8,192.
+    /// One connection may hold half of them for sending. It accepts no further message to send once it holds a
+    /// quarter of all blocks and at least 8,192 blocks.
     pub blocks: usize,
     /// The size of a block in bytes, 32 to 65,535.
     pub block_size: usize,

@@ -138,7 +138,7 @@ impl Internals for GameProtocol {
 impl Peer<'_, GameProtocol> {
     /// Sets the first sequence of future connections, instead of 0, to test wrap-around.
     ///
-    /// The remote peer need not be configured.
+    /// The remote peer need not use the same first sequence.
     #[doc(hidden)]
     pub fn start_sequences_at(&mut self, sequence: u16) {
         self.state.first_sequence = sequence;

@@ -248,10 +248,10 @@ pub struct Config {
     /// 20 from 9 on, as in Minecraft Bedrock. Many Bedrock peers cannot parse any other number
     /// (`docs/raknet.md#internal-addresses`).
     pub address_count: Option<u8>,
-    /// The number of transmissions of the first request, at least 3. Each of the three MTU steps gets a third of
-    /// them.
+    /// The number of retransmissions of the first request, 3 to 254; other values are clamped.
     ///
-    /// Default: 12; C++ RakNet sends one more (`docs/raknet.md#connection-attempts`).
+    /// A third of the number is sent at each of the first two MTU steps, and the other requests at the smallest MTU.
+    /// Default: 12, or 13 requests in total, as in C++ RakNet (`docs/raknet.md#connection-attempts`).
     pub connect_attempts: u8,
     /// The interval between transmissions of the first request; values above 71 minutes are clamped.
     ///
@@ -608,7 +608,8 @@ pub struct ConnectOptions<'p> {
     /// times (`attempts` + 1), or for 21 s once the server has named another version. The rest of the handshake then
     /// has the configuration's `handshake_timeout`.
     pub connect_timeout: Option<Duration>,
-    /// The number of transmissions of the first request, at least 3.
+    /// The number of retransmissions of the first request
+    /// ([`Config::connect_attempts`](super::Config::connect_attempts)).
     pub attempts: Option<u8>,
     /// The interval between transmissions of the first request; values above 71 minutes are clamped.
     pub interval: Option<Duration>,

@@ -236,7 +236,7 @@ error_enum! {
 }
 
 error_enum! {
-    /// The reason why a server rejects a client's proof or identity; the discriminant is the type in message 0A.
+    /// The reason why a server rejects a client's proof or identity; the discriminant is the type in message 0x0A.
     #[non_exhaustive]
     pub enum IdentityError {
         /// The server requires an identity, and the request contains none.

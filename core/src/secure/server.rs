@@ -228,7 +228,7 @@ impl ServerHandshake {
     /// handshake.
     ///
     /// # Errors
-    /// An [`IdentityError`]: report it to the client in message 0A, and close the connection.
+    /// An [`IdentityError`]: report it to the client in message 0x0A, and close the connection.
     pub fn finish(
         &mut self,
         protection: &mut DatagramProtection,

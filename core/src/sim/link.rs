@@ -32,7 +32,7 @@ use crate::wire::IP_UDP_OVERHEAD;
 pub struct LinkStats {
     /// Datagrams forwarded, without lost and overflowed ones; a duplicated datagram counts twice.
     pub forwarded: u64,
-    /// Bytes of these datagrams, without IP and UDP headers.
+    /// Bytes of the forwarded datagrams, without IP and UDP headers.
     pub bytes: u64,
     /// Datagrams lost at random.
     pub lost: u64,

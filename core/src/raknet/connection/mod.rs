@@ -243,7 +243,7 @@ impl Connection {
         self.receiver.take_progress().or_else(|| self.sender.take_progress())
     }
 
-    /// Called when the operating system refused a datagram of this length as too large for the path.
+    /// Called when the operating system refused a datagram of `length` bytes as too large for the path.
     fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
         if !self.handshake.on_too_large(cx, length) && !self.handshake.state().is_over() {
             self.sender.on_too_large(cx.now, length);

@@ -52,7 +52,7 @@ const REPLY_2_IPV6: usize = 57;
 /// request 2.
 const REPEATED_REQUESTS: usize = 4;
 
-/// Returns the size of reply 2 to this address in bytes.
+/// Returns the size of a reply 2 to the address `to` in bytes.
 const fn reply_2(to: &SocketAddr) -> usize {
     if to.is_ipv4() { REPLY_2_IPV4 } else { REPLY_2_IPV6 }
 }

@@ -30,19 +30,19 @@ pub const MAX_PASSWORD: usize = 255;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Control<'a> {
-    /// Connected ping, 00: id, the sender's clock in milliseconds (u64).
+    /// Connected ping, 0x00: id, the sender's clock in milliseconds (u64).
     Ping {
         /// The sender's clock in milliseconds.
         time: u64,
     },
-    /// Connected pong, 03: id, the time of the ping (u64), the sender's clock (u64).
+    /// Connected pong, 0x03: id, the time of the ping (u64), the sender's clock (u64).
     Pong {
         /// The time in the ping, echoed.
         ping_time: u64,
         /// The sender's clock in milliseconds.
         time: u64,
     },
-    /// Connection request, 09: id, GUID (u64), time (u64), security (u8), [proof (32), identity flag (u8), [identity
+    /// Connection request, 0x09: id, GUID (u64), time (u64), security (u8), [proof (32), identity flag (u8), [identity
     /// (160)]], password to the end.
     Request {
         /// The GUID of the client.
@@ -54,14 +54,14 @@ pub enum Control<'a> {
         /// The password, 0 to 255 bytes.
         password: &'a [u8],
     },
-    /// Remote system requires public key, 0A: id, type (u8).
+    /// Remote system requires public key, 0x0A: id, type (u8).
     ///
     /// C++ RakNet truncates the message to two bits, so the type may be missing ([`read_bits`](Self::read_bits)).
     RequiresPublicKey {
         /// The problem with the keys; `None` if the message is truncated.
         problem: Option<KeyProblem>,
     },
-    /// Connection request accepted, 10: id, address of the client, system index (u16), addresses, time of the request
+    /// Connection request accepted, 0x10: id, address of the client, system index (u16), addresses, time of the request
     /// (u64), the server's clock (u64).
     Accepted {
         /// The client's address as seen by the server.
@@ -75,7 +75,7 @@ pub enum Control<'a> {
         /// The server's clock in milliseconds.
         time: u64,
     },
-    /// New incoming connection, 13: id, address of the server, addresses, time of the acceptance (u64), the client's
+    /// New incoming connection, 0x13: id, address of the server, addresses, time of the acceptance (u64), the client's
     /// clock (u64).
     NewIncoming {
         /// The server's address as given to `connect` at the client.
@@ -87,16 +87,16 @@ pub enum Control<'a> {
         /// The client's clock in milliseconds.
         time: u64,
     },
-    /// Detect lost connections, 04: id.
+    /// Detect lost connections, 0x04: id.
     DetectLost,
-    /// Disconnection notification, 15: id.
+    /// Disconnection notification, 0x15: id.
     Disconnect,
-    /// Disconnection notification with a reason, 15 01: the sender cannot store a message of the receiver.
+    /// Disconnection notification with a reason, 0x15 0x01: the sender cannot store a message of the receiver.
     ///
     /// Implementations that read only the id treat it as [`Disconnect`](Self::Disconnect)
     /// (docs/raknet.md#closing-for-size).
     DisconnectTooLarge,
-    /// Invalid password, 18: id, GUID of the server.
+    /// Invalid password, 0x18: id, GUID of the server.
     ///
     /// C++ RakNet truncates the message to nine bits, so the GUID may be missing.
     InvalidPassword {

@@ -3,12 +3,12 @@
 //!
 //! | bit | mask | data | acknowledgement | negative acknowledgement |
 //! |---|---|---|---|---|
-//! | 7 | 80 | 1 | 1 | 1 |
-//! | 6 | 40 | 0 | 1 | 0 |
-//! | 5 | 20 | 0 | arrival speed follows | 1 |
-//! | 4 | 10 | packet pair | 0 | 0 |
-//! | 3 | 08 | continuous send | 0 | 0 |
-//! | 2 | 04 | slow start | 0 | 0 |
+//! | 7 | 0x80 | 1 | 1 | 1 |
+//! | 6 | 0x40 | 0 | 1 | 0 |
+//! | 5 | 0x20 | 0 | arrival speed follows | 1 |
+//! | 4 | 0x10 | packet pair | 0 | 0 |
+//! | 3 | 0x08 | continuous send | 0 | 0 |
+//! | 2 | 0x04 | slow start | 0 | 0 |
 //!
 //! A data datagram consists of the first byte, the datagram number (u24), and capsules to the end. An acknowledgement
 //! consists of the first byte, an f32 if bit 5 is set, a count (u16), and records. Bits 4..0 of an acknowledgement's
@@ -198,9 +198,9 @@ const COUNTED_HEADER: usize = 9;
 
 /// The MTUs to which a connection may be reduced.
 ///
-/// 1,200 is `BASE_PLPMTU` of RFC 8899 section 5.1.2, which fits IPv6 links of 1,280 bytes; the other is the minimum MTU
-/// of RakNet. There is no step in between: a message split for an intermediate MTU could never be delivered over a path
-/// with a smaller MTU.
+/// 1,200 is `BASE_PLPMTU` of RFC 8899 section 5.1.2, which fits IPv6 links of 1,280 bytes; [`MIN_MTU`] is the minimum
+/// MTU of RakNet. There is no step in between: a message split for an intermediate MTU could never be delivered over a
+/// path with a smaller MTU.
 const SMALLER_MTUS: [u16; 2] = [1_200, MIN_MTU];
 
 /// The size arithmetic at the current path MTU, which may be smaller than the negotiated MTU.

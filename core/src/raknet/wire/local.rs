@@ -2,8 +2,8 @@
 //!
 //! C++ RakNet **never sends** them. A received message with such an id is dropped, except for messages about the keys
 //! of a secure connection. The module is for tools that read logs and captures of C++ RakNet programs, and for bindings
-//! with RakNet's interface. The public RakNet documents describe two of them with additional fields; both forms are
-//! read.
+//! with RakNet's interface. The public RakNet documents describe two of the events with additional fields;
+//! both forms are read.
 //!
 //! Numbers are little endian, as in the memory of C++ RakNet, except in the documented longer forms.
 
@@ -27,31 +27,31 @@ use crate::cursor::{Source, WireError, Writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Local<'a> {
-    /// Our system requires security, 0B: id; in the documented form followed by the address of the client and the
+    /// Our system requires security, 0x0B: id; in the documented form followed by the address of the client and the
     /// GUID of the server.
     RequiresSecurity {
         /// The peer without security, in the documented form.
         peer: Option<Subject>,
     },
-    /// Public key mismatch, 0C: id.
+    /// Public key mismatch, 0x0C: id.
     PublicKeyMismatch,
-    /// Receipt, 0E or 0F: id, number (u32, little endian).
+    /// Receipt, 0x0E or 0x0F: id, number (u32, little endian).
     Receipt {
         /// Whether the message was acknowledged.
         outcome: Receipt,
         /// The number that RakNet's `Send` returned.
         number: u32,
     },
-    /// Connection attempt failed, 11: id.
+    /// Connection attempt failed, 0x11: id.
     ///
     /// The form with the magic is [`Refusal::AttemptFailed`](super::offline::Refusal::AttemptFailed).
     AttemptFailed,
-    /// Connection lost, 16: id; in the documented form followed by the GUID and the address of the client.
+    /// Connection lost, 0x16: id; in the documented form followed by the GUID and the address of the client.
     ConnectionLost {
         /// The unresponsive peer, in the documented form.
         peer: Option<Subject>,
     },
-    /// Download progress, 1E: id, parts received (u32), total parts (u32), length of the first part (u32), its bytes;
+    /// Download progress, 0x1E: id, parts received (u32), total parts (u32), length of the first part (u32), its bytes;
     /// little endian.
     DownloadProgress {
         /// The number of parts received so far.
@@ -66,9 +66,9 @@ pub enum Local<'a> {
 /// The outcome of a message that was sent with a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Receipt {
-    /// The message was acknowledged (0E).
+    /// The message was acknowledged (0x0E).
     Acknowledged,
-    /// The message was lost (0F).
+    /// The message was lost (0x0F).
     Lost,
 }
 

@@ -24,7 +24,7 @@ use crate::cursor::{Reader, Source, WireError, Writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice<'a> {
-    /// Timestamp, 1B: id, time (u64), the actual message to the end.
+    /// Timestamp, 0x1B: id, time (u64), the actual message to the end.
     ///
     /// The time is the sender's clock in milliseconds. C++ RakNet converts it to the receiver's clock before the
     /// application reads it.
@@ -34,12 +34,12 @@ pub enum Notice<'a> {
         /// The actual message with its own id; may be empty.
         message: &'a [u8],
     },
-    /// Advertise system, 1D: id, raw data to the end.
+    /// Advertise system, 0x1D: id, raw data to the end.
     Advertise {
         /// The advertised data.
         data: &'a [u8],
     },
-    /// Remote disconnection notification, 1F: id, address, GUID (u64).
+    /// Remote disconnection notification, 0x1F: id, address, GUID (u64).
     ///
     /// A peer of the sender closed its connection to the sender.
     RemoteDisconnected {
@@ -48,14 +48,14 @@ pub enum Notice<'a> {
         /// The GUID of the disconnected peer.
         guid: Guid,
     },
-    /// Remote connection lost, 20: id, address, GUID (u64). The sender's connection to one of its peers timed out.
+    /// Remote connection lost, 0x20: id, address, GUID (u64). The sender's connection to one of its peers timed out.
     RemoteLost {
         /// The address of the lost peer.
         address: SocketAddr,
         /// The GUID of the lost peer.
         guid: Guid,
     },
-    /// Remote new incoming connection, 21: id, count (u32), and for each peer address, GUID (u64), ping (u16).
+    /// Remote new incoming connection, 0x21: id, count (u32), and for each peer address, GUID (u64), ping (u16).
     RemoteConnected {
         /// The peers connected to the sender.
         peers: RemotePeers<'a>,

@@ -1,7 +1,7 @@
 //! Messages outside a connection (docs/raknet.md#offline-messages).
 //!
-//! Each begins with an id below 0x80 and contains the 16 bytes of [`MAGIC`]. The first byte of a
-//! connection's datagrams is at least 80.
+//! Each begins with an id below 0x80 and contains the 16 bytes of [`MAGIC`]. The first byte of a connection's datagrams
+//! is at least 0x80.
 
 use core::net::SocketAddr;
 
@@ -39,7 +39,7 @@ pub const MAX_OUT_OF_BAND_DATA: usize = 399;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Offline<'a> {
-    /// Unconnected ping, 01 or 02: id, time (u64), magic, GUID of the sender (may be missing).
+    /// Unconnected ping, 0x01 or 0x02: id, time (u64), magic, GUID of the sender (may be missing).
     Ping {
         /// The servers that should answer.
         scope: PingScope,
@@ -48,7 +48,7 @@ pub enum Offline<'a> {
         /// The GUID of the sender.
         guid: Option<Guid>,
     },
-    /// Unconnected pong, 1C: id, the time of the ping (u64), GUID, magic, raw data to the end.
+    /// Unconnected pong, 0x1C: id, the time of the ping (u64), GUID, magic, raw data to the end.
     Pong {
         /// The time in the ping, echoed; some servers write their own clock instead.
         time: u64,
@@ -57,14 +57,14 @@ pub enum Offline<'a> {
         /// The server's advertisement, at most 399 bytes.
         data: &'a [u8],
     },
-    /// Open connection request 1, 05: id, magic, protocol version (u8), zeros up to the probed size.
+    /// Open connection request 1, 0x05: id, magic, protocol version (u8), zeros up to the probed size.
     Request1 {
         /// The protocol version of the client.
         protocol: u8,
         /// The MTU to probe: the length of this datagram plus 28.
         mtu: u16,
     },
-    /// Open connection reply 1, 06: id, magic, GUID, security (u8), [cookie (u32), [public key (64)]], MTU (u16),
+    /// Open connection reply 1, 0x06: id, magic, GUID, security (u8), [cookie (u32), [public key (64)]], MTU (u16),
     /// zeros (from one implementation).
     Reply1 {
         /// The GUID of the server.
@@ -74,7 +74,7 @@ pub enum Offline<'a> {
         /// The MTU that the server proposes.
         mtu: u16,
     },
-    /// Open connection request 2, 07: id, magic, [cookie (u32), challenge flag (u8), [challenge (64)]], address of
+    /// Open connection request 2, 0x07: id, magic, [cookie (u32), challenge flag (u8), [challenge (64)]], address of
     /// the server, MTU (u16), GUID.
     Request2 {
         /// The answer to the security fields of reply 1.
@@ -86,10 +86,10 @@ pub enum Offline<'a> {
         /// The GUID of the client.
         guid: Guid,
     },
-    /// Open connection reply 2, 08: id, magic, GUID, address of the client, MTU (u16), encryption (one bit: 80),
+    /// Open connection reply 2, 0x08: id, magic, GUID, address of the client, MTU (u16), encryption (one bit: 0x80),
     /// [answer (128)].
     ///
-    /// Some implementations write 01 for encryption, and one sets the bit without an answer.
+    /// Some implementations write 0x01 for encryption, and one sets the bit without an answer.
     Reply2 {
         /// The GUID of the server.
         guid: Guid,
@@ -100,14 +100,14 @@ pub enum Offline<'a> {
         /// The server's answer to the challenge, if the connection is secure.
         answer: Option<&'a [u8]>,
     },
-    /// Incompatible protocol version, 19: id, the server's protocol version (u8), magic, GUID.
+    /// Incompatible protocol version, 0x19: id, the server's protocol version (u8), magic, GUID.
     IncompatibleProtocol {
         /// The server's protocol version; some servers echo the client's instead.
         protocol: u8,
         /// The GUID of the server.
         guid: Guid,
     },
-    /// Out of band, 0D: id, GUID of the sender, magic, raw data to the end (1 to 399 bytes).
+    /// Out of band, 0x0D: id, GUID of the sender, magic, raw data to the end (1 to 399 bytes).
     OutOfBand {
         /// The GUID of the sender.
         guid: Guid,
@@ -117,7 +117,7 @@ pub enum Offline<'a> {
         /// [`id::ADVERTISE_SYSTEM`].
         data: &'a [u8],
     },
-    /// Refusal, 11, 12, 14, 17 or 1A: id, magic, GUID of the server.
+    /// Refusal, 0x11, 0x12, 0x14, 0x17 or 0x1A: id, magic, GUID of the server.
     Refused {
         /// The reason for the refusal.
         refusal: Refusal,
@@ -393,7 +393,7 @@ fn read_reply_2<'a, S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Res
     let guid = read_guid(source)?;
     let client = address::read(source, "client address")?;
     let mtu = source.u16("mtu")?;
-    // One bit in C++ RakNet (80), a whole byte elsewhere; one implementation sets it in plain connections.
+    // One bit in C++ RakNet (0x80), a whole byte elsewhere; one implementation sets it in plain connections.
     let encrypted = source.u8("encryption")? != 0;
     let answer = if encrypted && source.remaining() > 0 {
         Some(source.bytes("answer", sizes.answer.into())?)

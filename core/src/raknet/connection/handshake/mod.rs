@@ -447,7 +447,7 @@ impl Handshake {
         }
     }
 
-    /// Called when the operating system refused a datagram of this length as too large for the path.
+    /// Called when the operating system refused a datagram of `length` bytes as too large for the path.
     ///
     /// Returns false if the datagram is not part of the handshake.
     pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) -> bool {

@@ -302,7 +302,7 @@ impl Opening {
         (self.attempts / 3).max(1)
     }
 
-    /// Called when the operating system refused a datagram of this length as too large for the path.
+    /// Called when the operating system refused a datagram of `length` bytes as too large for the path.
     ///
     /// The next smaller MTU is probed immediately.
     pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
@@ -419,7 +419,7 @@ impl Version {
     }
 }
 
-/// The truncated message 0A that C++ RakNet sends inside a connection (docs/raknet.md#cut-messages).
+/// The truncated message 0x0A that C++ RakNet sends inside a connection (docs/raknet.md#cut-messages).
 ///
 /// No other message inside a connection is that short.
 const CUT_OFF: &[u8] = &[0];

@@ -182,7 +182,7 @@ impl Sender {
         SPLITTING && matches!(self.narrowing, Narrowing::Stuck)
     }
 
-    /// Called when the operating system refused a datagram of this length as too large for the path.
+    /// Called when the operating system refused a datagram of `length` bytes as too large for the path.
     pub(super) fn on_too_large(&mut self, now: Instant, length: usize) {
         let fits = |mtu| length + usize::from(IP_UDP_OVERHEAD) <= usize::from(mtu);
         while SPLITTING && fits(self.path.mtu()) && self.shrink(now) {

@@ -309,7 +309,7 @@ impl SendQueue {
 
     /// Assigns the ordering and sequencing index of a message.
     ///
-    /// Priorities may change the order of sending, but not this order.
+    /// Priorities may change the order of sending, but not the order of the indices.
     fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, is_split: bool) -> OutgoingMessage {
         let receipt = if delivery.reliability.has_receipt() { self.take_receipt() } else { 0 };
         let reliability = delivery.reliability.on_wire(is_split);
@@ -406,7 +406,7 @@ impl SendQueue {
         Some(message)
     }
 
-    /// Allows the next message of a channel to be sent after this one.
+    /// Allows the next message of the channel to be sent after `message`.
     pub(super) fn advance_channel(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let Some(message) = cx.pool.header(message).outgoing() else { return };
         let reliability = message.reliability;
@@ -535,7 +535,7 @@ impl SendQueue {
     }
 }
 
-/// Stores a ping with this number in a block. Precondition: the block is charged.
+/// Stores a ping with the reliable number `number` in a block. Precondition: the block is charged.
 pub(super) fn store_ping(
     cx: &mut Context<'_, '_>,
     ping: &Control<'_>,

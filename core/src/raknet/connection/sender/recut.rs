@@ -52,7 +52,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Returns true if this is the next part of the message with this id.
+    /// Returns true if `part` is the next part of the message with the split id `id`.
     fn continues_with(&self, cx: &Context<'_, '_>, part: Block, id: u16) -> bool {
         is_of(cx, part, id)
             && outgoing(cx, part).map(|part| part.split_index()) == u32::try_from(self.count).ok()
@@ -84,7 +84,7 @@ impl Recut<'_> {
         datagram_bytes(cx, message) > self.sizes.data_datagram()
     }
 
-    /// Returns true if a part of this length may have been received.
+    /// Returns true if a part of the length of `part` may have been received.
     fn may_have_arrived(&self, cx: &Context<'_, '_>, part: Block) -> bool {
         datagram_bytes(cx, part) <= self.longest_arrived
     }
@@ -390,7 +390,7 @@ fn outgoing(cx: &Context<'_, '_>, message: Block) -> Option<OutgoingMessage> {
     cx.pool.header(message).outgoing().copied()
 }
 
-/// Returns true if this is a part of the message with this id.
+/// Returns true if `part` is a part of the message with the split id `id`.
 fn is_of(cx: &Context<'_, '_>, part: Block, id: u16) -> bool {
     outgoing(cx, part).is_some_and(|part| part.is_split() && part.split_id() == id)
 }
