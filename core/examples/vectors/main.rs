@@ -46,7 +46,7 @@ fn check(text: &str) -> Result<vectors::Tally, String> {
     }
     let (tally, elsewhere) = game_vectors::check(text)?;
     if elsewhere > 0 {
-        println!("{elsewhere} vectors of messages are not of the transport");
+        println!("skipped {elsewhere} vectors, which describe messages and not the transport");
     }
     Ok(tally)
 }

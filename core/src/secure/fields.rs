@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(
             Prologue::new(&other_mtu.write(), &NEGOTIATED, Pattern::Nk).bytes(),
             all[10],
-            "relays may lower it"
+            "the MTU of reply 1 is not authenticated, because relays may lower it"
         );
     }
 

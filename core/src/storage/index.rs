@@ -285,17 +285,17 @@ impl<'a> Deadlines<'a> {
     }
 
     fn at(&self, place: usize) -> Instant {
-        debug_assert!(place < self.entries.len(), "no place {place}");
+        debug_assert!(place < self.entries.len(), "no entry {place}");
         self.entries.get(place).map_or(Instant::ZERO, |entry| entry.at)
     }
 
     fn slot(&self, place: usize) -> u16 {
-        debug_assert!(place < self.entries.len(), "no place {place}");
+        debug_assert!(place < self.entries.len(), "no entry {place}");
         self.entries.get(place).map_or(0, |entry| entry.slot)
     }
 
     fn put(&mut self, place: usize, at: Instant, slot: u16) {
-        debug_assert!(place.max(slot.into()) < self.entries.len(), "no place {place} or no slot {slot}");
+        debug_assert!(place.max(slot.into()) < self.entries.len(), "no entry {place} or no slot {slot}");
         if let Some(entry) = self.entries.get_mut(place) {
             entry.at = at;
             entry.slot = slot;

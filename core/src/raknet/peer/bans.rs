@@ -177,7 +177,7 @@ pub struct BanListFull;
 
 impl core::fmt::Display for BanListFull {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("the ban list is full; remove one or use a wider pattern")
+        f.write_str("the ban list is full; remove a ban or use a wider pattern")
     }
 }
 

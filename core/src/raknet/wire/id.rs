@@ -18,7 +18,7 @@ macro_rules! ids {
             match id {
                 $($id => $name,)+
                 USER..=u8::MAX => "user message",
-                _ => "message without a layout here",
+                _ => "message reserved for RakNet",
             }
         }
 

@@ -431,7 +431,7 @@ fn challenges_rejected_by_their_header_do_not_count_towards_the_rate_limit() {
             steps.deliver_to_server(&[other]);
         }
     }
-    assert!(steps.sent_by_server().iter().all(|answer| answer.len() == 25), "only suites may be refused");
+    assert!(steps.sent_by_server().iter().all(|answer| answer.len() == 25), "only refusals may be sent");
     assert_eq!(steps.server.stats().dropped(DropReason::HandshakeLimit), 0);
     assert_eq!(steps.server.stats().dropped(DropReason::Unauthentic), 3 * 6);
     steps.deliver_to_server(&[request_2]);

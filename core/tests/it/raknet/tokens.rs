@@ -133,7 +133,7 @@ fn refused_tokens_are_not_marked_as_used() {
     assert_eq!(
         show(&mut other, &good(1)),
         Err(ConnectFailure::InvalidPassword),
-        "a token of another backend must be refused"
+        "a token sealed with another key must be refused"
     );
     assert_eq!(store.len(), 0);
     assert!(show(&mut fresh(), &good(1)).is_ok(), "the owner must still be able to use the token");

@@ -176,7 +176,7 @@ fn a_forged_version_is_detected() {
     assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::Downgrade));
     stage.versions = Versions { announced: 6, first: 9 };
     let challenge = stage.challenge().expect("a trusted key");
-    assert!(stage.respond(&challenge).is_ok(), "without support for version 9 this is no downgrade");
+    assert!(stage.respond(&challenge).is_ok(), "not a downgrade without support for version 9");
 }
 
 #[test]
