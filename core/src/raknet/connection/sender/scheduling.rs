@@ -171,7 +171,10 @@ mod tests {
         for rate in [20_000, 1_000_000, 100_000_000, 4_000_000_000] {
             for late in [0, 999] {
                 let sent = run(rate, late);
-                assert!(sent.abs_diff(rate) <= rate / 50 + 4 * DATAGRAM, "{sent} bytes at {rate} B/s, {late} us late");
+                assert!(
+                    sent.abs_diff(rate) <= rate / 50 + 4 * DATAGRAM,
+                    "sent {sent} at {rate} B/s, {late} us late"
+                );
             }
         }
     }
