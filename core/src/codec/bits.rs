@@ -584,7 +584,7 @@ mod tests {
         assert_eq!(writer.position(), bits.len());
         assert_eq!(writer.finish(), expected);
 
-        let mut reader = BitReader::<O>::with_bits(&expected, bits.len()).expect("that many bits");
+        let mut reader = BitReader::<O>::with_bits(&expected, bits.len()).expect("bits within the bytes");
         read_all(pieces, &mut reader).expect("all bits are read");
         assert_eq!((reader.position(), reader.remaining()), (bits.len(), 0));
 
@@ -595,7 +595,7 @@ mod tests {
         }
         let step = if cfg!(miri) { 500 } else { 1 };
         for length in (0..bits.len()).step_by(step) {
-            let mut reader = BitReader::<O>::with_bits(&expected, length).expect("fewer bits");
+            let mut reader = BitReader::<O>::with_bits(&expected, length).expect("bits within the bytes");
             // Reading may still succeed, because only padding may have been cut off.
             let _ = read_all(pieces, &mut reader);
             assert!(reader.position() <= length);
@@ -650,8 +650,8 @@ mod tests {
 
     #[test]
     fn align_stops_at_the_end_of_the_bits() {
-        let mut reader = BitReader::<Msb>::with_bits(&[0xFF; 8], 57).expect("57 of 64");
-        reader.skip(57).expect("all");
+        let mut reader = BitReader::<Msb>::with_bits(&[0xFF; 8], 57).expect("fewer than 64 bits");
+        reader.skip(57).expect("57 bits");
         reader.align();
         assert_eq!(reader.remaining(), 0);
         assert_eq!(reader.aligned_bytes(0), Ok(&[][..]));

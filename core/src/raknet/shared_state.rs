@@ -219,7 +219,7 @@ mod handshakes {
             let others = (2..800).map(|site| Ipv6Addr::new(0x2001, 0xDB8, site, 0, 0, 0, 0, 1).into());
             let now = Instant::from_micros(1_000_000);
             let others = others.filter(|other| limit.take(&[3; 16], RATES, now, *other)).count();
-            assert!(others > 500, "{others} others");
+            assert!(others > 500, "{others} other sites were admitted");
         }
 
         #[test]

@@ -356,14 +356,14 @@ mod tests {
     fn messages_are_found_until_removed() {
         with_pool(|pool| {
             let mut buckets: Vec<RawLink, 4> = Vec::new();
-            buckets.resize_default(4).expect("as long as its capacity");
+            buckets.resize_default(4).expect("a length within the capacity");
             let mut index = Index::new(Slots::Borrowed(&mut buckets), 0x9E37_79B9_7F4A_7C15);
             for key in 0..16_u32 {
                 let message = pool.store(b"x", &key).expect("enough space");
                 index.insert(pool, key.into(), message);
             }
             for key in [3, 0, 15, 7, 8, 1, 2, 4, 5, 6, 9, 10, 11, 12, 13, 14] {
-                let found = index.find(pool, key.into(), |header| *header == key).expect("inserted");
+                let found = index.find(pool, key.into(), |header| *header == key).expect("a message");
                 index.remove(pool, key.into(), found);
                 pool.free(found);
                 assert!(index.find(pool, key.into(), |header| *header == key).is_none());
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn addresses_are_found_until_removed() {
         let mut entries: Vec<SlotEntry, 8> = Vec::new();
-        entries.resize_default(8).expect("as long as its capacity");
+        entries.resize_default(8).expect("a length within the capacity");
         let mut index = SlotIndex::new(Slots::Borrowed(&mut entries), [7; 16]);
         let address = |slot: u16| AddressKey(SocketAddr::from(([10, 0, 0, 1], 1_000 + slot)));
         for slot in 0..8 {
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn the_first_deadline_is_always_the_earliest() {
         let mut entries: Vec<Deadline, 12> = Vec::new();
-        entries.resize_default(12).expect("as long as its capacity");
+        entries.resize_default(12).expect("a length within the capacity");
         let mut deadlines = Deadlines::new(Slots::Borrowed(&mut entries));
         let mut model = [None; 12];
         let mut state = 1_u32;
@@ -401,7 +401,7 @@ mod tests {
             let slot = (state >> 24) as usize % 12;
             let at = (state & 0x300 != 0).then(|| Instant::from_micros(u64::from(state >> 16) % 50));
             model[slot] = at;
-            deadlines.set(u16::try_from(slot).expect("below 12"), at);
+            deadlines.set(u16::try_from(slot).expect("a slot below 12"), at);
             let earliest = model.iter().flatten().min().copied();
             assert_eq!(deadlines.first().map(|(at, _)| at), earliest);
             if let Some((at, slot)) = deadlines.first() {

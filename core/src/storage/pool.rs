@@ -553,7 +553,7 @@ pub(super) mod tests {
         let mut bytes = [[0; 8]; BLOCKS];
         let bytes = bytes.as_flattened_mut();
         let mut nodes: Vec<Node<u32>, BLOCKS> = Vec::new();
-        nodes.resize_default(BLOCKS).expect("as long as its capacity");
+        nodes.resize_default(BLOCKS).expect("a length within the capacity");
         let shares = Shares::new(BLOCKS, 1, None);
         let mut pool = Pool::new(Slots::Borrowed(bytes), Slots::Borrowed(&mut nodes), 8, shares);
         check(&mut pool);

@@ -411,7 +411,7 @@ mod tests {
                         let charged = shares.charge(share, count, purpose);
                         assert!(
                             charged.is_ok() || !is_guaranteed,
-                            "{before} and {count} of {purpose:?}: {charged:?}"
+                            "{count} blocks for {purpose:?}, {before} held: {charged:?}"
                         );
                         assert_eq!(share.blocks(), if charged.is_ok() { before + count } else { before });
                     }

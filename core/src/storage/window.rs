@@ -237,7 +237,7 @@ mod tests {
                     for &step in steps {
                         let number = start.plus(step);
                         let expected = if seen.contains(&step) { Arrival::Duplicate } else { Arrival::New };
-                        assert_eq!(window.check(pool, number), expected, "{step} after {seen:?}");
+                        assert_eq!(window.check(pool, number), expected, "number {step}, received {seen:?}");
                         if expected == Arrival::New && window.prepare(pool, &mut share, number) {
                             window.mark(pool, &mut share, number);
                             seen.insert(step);
@@ -248,7 +248,7 @@ mod tests {
                         let has_gap = seen.last().is_some_and(|last| *last > first_missing);
                         assert!(
                             has_gap || pool.available() == 16 && share.is_empty(),
-                            "memory without a gap"
+                            "memory is held without a gap"
                         );
                     }
                     window.clear(pool, &mut share);

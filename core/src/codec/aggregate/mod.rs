@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     fn id() -> AggregateId {
-        AggregateId::nth(22).expect("9C")
+        AggregateId::nth(22).expect("a supported id")
     }
 
     fn pack(messages: &[Vec<u8>]) -> Vec<u8> {
@@ -409,7 +409,7 @@ mod tests {
         fn compressed(messages: &[Vec<u8>]) -> Option<Vec<u8>> {
             let plain = pack(messages);
             let mut out = vec![0; plain.len()];
-            let aggregate = Aggregate::read(id(), &plain).expect("just packed");
+            let aggregate = Aggregate::read(id(), &plain).expect("a packed aggregate");
             match Deflater::new().compress(&aggregate, &mut out) {
                 Ok(bytes) => Some(bytes.to_vec()),
                 Err(error) => {
@@ -439,14 +439,14 @@ mod tests {
         #[test]
         fn compressed_messages_round_trip() {
             let messages = vec![vec![7; 500], vec![8; 20], b"abcabcabcabc".to_vec()];
-            let bytes = compressed(&messages).expect("smaller");
+            let bytes = compressed(&messages).expect("compressible messages");
             assert!(bytes.len() < 60 && bytes[..2] == [0x9C, 1]);
             let length = pack(&messages).len() - 2;
             assert_eq!(unpack(&bytes, length), Ok(messages));
             assert_eq!(unpack(&bytes, length - 1), Err(WireError::BadLength));
             assert_eq!(unpack(&pack(&[vec![1]]), 0), Ok(vec![vec![1]]));
             for end in 0..bytes.len() {
-                assert!(unpack(&bytes[..end], length).is_err(), "{end} bytes were enough");
+                assert!(unpack(&bytes[..end], length).is_err(), "a prefix of {end} bytes was read");
             }
             assert_eq!(unpack(&[&bytes[..], &[0]].concat(), length), Err(WireError::BadLength));
         }
@@ -495,13 +495,13 @@ mod tests {
             let (mut small, mut large) = ([0; 400], [0; 400]);
             for byte in 0..5 {
                 let plain = pack(&[vec![byte; 300]]);
-                let aggregate = Aggregate::read(id(), &plain).expect("just packed");
-                let bytes = deflater.compress(&aggregate, &mut small).expect("smaller");
-                let arrived = Aggregate::read(id(), bytes).expect("just packed");
+                let aggregate = Aggregate::read(id(), &plain).expect("a packed aggregate");
+                let bytes = deflater.compress(&aggregate, &mut small).expect("compressible messages");
+                let arrived = Aggregate::read(id(), bytes).expect("a packed aggregate");
                 assert_eq!(deflater.compress(&arrived, &mut [0; 400]), Err(CompressError::Unsuitable));
                 // A bad stream does not affect the next one.
                 assert!(inflater.unpack(&Aggregate { body: &[9, 0xFF], ..arrived }, &mut large).is_err());
-                let messages: Vec<&[u8]> = inflater.unpack(&arrived, &mut large).expect("sound").collect();
+                let messages: Vec<&[u8]> = inflater.unpack(&arrived, &mut large).expect("a stream").collect();
                 assert_eq!(messages, [[byte; 300]]);
                 assert_eq!(deflater.compress(&aggregate, &mut [0; 4]), Err(CompressError::NoRoom));
             }

@@ -28,17 +28,17 @@ fn law<T>(
     let end = writer.position();
     let bytes = writer.finish().to_vec();
     for short in (lead as usize)..end {
-        let mut reader = BitStreamReader::with_bits(&bytes, short).expect("fewer");
-        reader.bits().bits(lead).expect("the lead is there");
-        assert!(read(&mut reader).is_err(), "{short} of {end} bits were enough");
+        let mut reader = BitStreamReader::with_bits(&bytes, short).expect("bits within the bytes");
+        reader.bits().bits(lead).expect("the leading bits");
+        assert!(read(&mut reader).is_err(), "a prefix of {short} of {end} bits was read");
     }
     for room in 0..end / 8 {
         let mut writer = BitStreamWriter::new(&mut buffer[..room]);
         let written = writer.bits().bits(u64::MAX, lead).and_then(|()| write(&mut writer));
         assert_eq!(written, Err(WireError::NoRoom));
     }
-    let mut reader = BitStreamReader::with_bits(&bytes, end).expect("all");
-    reader.bits().bits(lead).expect("the lead is there");
+    let mut reader = BitStreamReader::with_bits(&bytes, end).expect("bits within the bytes");
+    reader.bits().bits(lead).expect("the leading bits");
     let value = read(&mut reader).expect("the written value");
     assert_eq!(reader.remaining(), 0);
     value

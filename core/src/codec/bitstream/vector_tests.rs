@@ -34,7 +34,7 @@ fn read<T>(count: usize, hex: &str, read: impl Fn(&mut BitStreamReader<'_>) -> R
     let bytes = bytes(hex);
     for short in 0..count {
         let mut reader = BitStreamReader::with_bits(&bytes, short).expect("fewer bits than the vector has");
-        assert!(read(&mut reader).is_err(), "{hex}: {short} bits were enough");
+        assert!(read(&mut reader).is_err(), "{hex}: a prefix of {short} bits was read");
     }
     let mut reader = BitStreamReader::with_bits(&bytes, count).expect("as many bits as the vector has");
     let value = read(&mut reader).expect("a vector");

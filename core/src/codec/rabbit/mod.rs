@@ -45,7 +45,7 @@
 //! let packed = pack(&Update::Scores(List::new(&scores)), &mut buffer)?;
 //! assert_eq!(packed.len(), 6); // 1 + 10 + 4 + 18 + 4 + 10 bits
 //!
-//! let Update::Scores(list) = Update::unpack(&mut Reader::new(packed))? else { panic!("not scores") };
+//! let Update::Scores(list) = Update::unpack(&mut Reader::new(packed))? else { panic!("an unexpected update") };
 //! assert!(list.iter().eq(scores));
 //! # Ok::<(), rakwire::codec::rabbit::Error>(())
 //! ```
@@ -87,7 +87,7 @@ const PRIME: u64 = 0x0100_0000_01B3;
 ///
 /// let of_pair = Fingerprint::of::<(u16, Option<u8>)>();
 /// assert!(of_pair.is_some());
-/// assert_eq!(Fingerprint::of::<(u16, (Option<u8>, ()))>(), of_pair, "their values have the same bits");
+/// assert_eq!(Fingerprint::of::<(u16, (Option<u8>, ()))>(), of_pair, "the values of both types have the same bits");
 /// assert_ne!(Fingerprint::of::<(u32, Option<u8>)>(), of_pair);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

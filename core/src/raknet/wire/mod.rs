@@ -118,7 +118,7 @@ pub(crate) mod law {
     pub(crate) fn check_truncations<'a, P: Wire<'a> + Debug>(bytes: &'a [u8]) {
         for length in 0..bytes.len() {
             let prefix = bytes.get(..length).expect("shorter than the bytes");
-            assert!(P::read(&mut Reader::new(prefix)).is_err(), "{length} bytes were enough");
+            assert!(P::read(&mut Reader::new(prefix)).is_err(), "a prefix of {length} bytes was read");
         }
     }
 }

@@ -674,7 +674,7 @@ fn a_message_that_cannot_be_split_again_closes_the_connection() {
         while path.ended.is_none() {
             path.step();
             let passed = path.now.saturating_since(since);
-            assert!(passed < client_config().timeout, "the connection did not close, {is_on_its_way}");
+            assert!(passed < client_config().timeout, "not closed, in flight: {is_on_its_way}");
         }
         assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow), "{is_on_its_way}");
         assert_eq!(path.mtus, [1_200]);
@@ -698,9 +698,9 @@ fn messages_that_fit_the_next_smaller_mtu_are_delivered_on_a_path_with_a_still_s
                 (0..beside).for_each(|_| path.send(20));
                 path.step();
                 let passed = path.now.saturating_since(since);
-                assert!(passed < Duration::from_secs(20), "stuck: {latency} {beside} {:?}", path.mtus);
+                assert!(passed < Duration::from_secs(20), "{latency} ms, beside {beside}: {:?}", path.mtus);
             }
-            assert_eq!(path.mtus, [1_200, 576], "{latency} {beside}");
+            assert_eq!(path.mtus, [1_200, 576], "{latency} ms, beside {beside}");
         }
     }
 }
@@ -719,7 +719,7 @@ fn a_flow_that_fits_the_next_smaller_mtu_continues_on_a_path_with_a_still_smalle
         while path.arrived(1_100) < 1_000 {
             path.step();
             let passed = path.now.saturating_since(since);
-            assert!(passed < Duration::from_secs(30), "stuck: {latency} {}", path.arrived(1_100));
+            assert!(passed < Duration::from_secs(30), "{latency} ms: {} arrived", path.arrived(1_100));
         }
         assert_eq!(path.mtus, [1_200, 576], "{latency}");
     }
@@ -775,7 +775,7 @@ fn an_unsplittable_message_slightly_above_the_path_mtu_is_delivered_or_closes_th
         while path.ended.is_none() && path.arrived.len() == 101 {
             path.step();
             let passed = path.now.saturating_since(since);
-            assert!(passed < client_config().timeout, "stuck: {longest} {:?}", path.mtus);
+            assert!(passed < client_config().timeout, "longest datagram {longest}: MTUs {:?}", path.mtus);
         }
         let expected = if path.arrived.len() == 102 { None } else { Some(DisconnectReason::PathTooNarrow) };
         assert_eq!(path.ended, expected, "{longest}");

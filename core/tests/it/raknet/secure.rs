@@ -134,7 +134,7 @@ fn a_client_can_trust_a_key_a_key_hash_a_record_or_any_server() {
 fn a_server_trusted_on_first_use_must_keep_its_key() {
     let mut first = net(secure_client(None), requiring_server(), Conditions::default(), 1);
     let (client, _) = first.open(&trusting(ServerTrust::Any));
-    let Some(SecurePeer::Server(known)) = first.pair.a.secure_peer(client) else { panic!("not secure") };
+    let Some(SecurePeer::Server(known)) = first.pair.a.secure_peer(client) else { panic!("no server") };
     let known = trusting(ServerTrust::Known(known));
 
     let mut again = net(secure_client(None), requiring_server(), Conditions::default(), 2);

@@ -50,7 +50,7 @@ fn parts_longer_than_the_mtu_take_at_most_half_of_the_memory() {
         }
         assert!(
             net.pair.b.blocks_available() >= blocks / 2 - 40,
-            "{} blocks free",
+            "only {} blocks are free",
             net.pair.b.blocks_available()
         );
     }

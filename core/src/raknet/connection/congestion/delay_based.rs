@@ -572,7 +572,7 @@ mod tests {
         for _ in 0..6 {
             let before = path.delay_based.window();
             let after = path.round(0, before / DATAGRAM / 10);
-            assert!(after > before, "{after} after {before}");
+            assert!(after > before, "window {after} after {before}");
         }
     }
 
@@ -583,7 +583,7 @@ mod tests {
         path.rounds(2, 10_000);
         let before = path.rounds(10, 0);
         let after = (0..4).map(|_| path.round(0, path.delay_based.window() / DATAGRAM / 3)).min();
-        assert!(after < Some(before * 7 / 8), "{after:?} after {before}");
+        assert!(after < Some(before * 7 / 8), "window {after:?} after {before}");
     }
 
     #[test]
@@ -593,7 +593,7 @@ mod tests {
         path.rounds(2, 10_000);
         let before = path.rounds(3, 0);
         let after = path.rounds(2, 25_000);
-        assert!(after.abs_diff(before * 2 / 3) <= 8 * DATAGRAM, "{after} after {before}");
+        assert!(after.abs_diff(before * 2 / 3) <= 8 * DATAGRAM, "window {after} after {before}");
     }
 
     #[test]
@@ -603,10 +603,10 @@ mod tests {
         path.rounds(2, 10_000);
         let before = path.rounds(3, 0);
         let contested = path.rounds(20, 30_000);
-        assert!(contested >= before, "{contested} after {before}");
+        assert!(contested >= before, "window {contested} after {before}");
         assert_eq!(path.delay_based.state, State::Competitive);
         let after = path.round(30_000, 1);
-        assert!(after <= contested / 2 + DATAGRAM, "{after} after {contested}");
+        assert!(after <= contested / 2 + DATAGRAM, "window {after} after {contested}");
         assert_eq!(path.delay_based.state, State::Steady);
     }
 
@@ -622,7 +622,7 @@ mod tests {
             path.rounds(2, 9_000);
         }
         assert_eq!(path.delay_based.state, State::Competitive);
-        assert!(path.delay_based.window() >= before, "{} after {before}", path.delay_based.window());
+        assert!(path.delay_based.window() >= before, "window {} after {before}", path.delay_based.window());
     }
 
     /// A flow that does not use its window cannot measure the capacity that a competing flow leaves.
@@ -685,7 +685,7 @@ mod tests {
         let slow = path.round(60_000, 0) - slow;
         let fast = path.rounds(40, 60_000);
         let fast = path.round(60_000, 0) - fast;
-        assert!(fast > 2 * slow, "{fast}, at first {slow}");
+        assert!(fast > 2 * slow, "a growth of {fast}, at first {slow}");
     }
 
     #[test]

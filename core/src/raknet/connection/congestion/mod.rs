@@ -327,7 +327,7 @@ mod tests {
         };
         let before = path.bytes();
         let shrunk = mark(&mut path, 260_000);
-        assert!((before / 100 * 84..=before / 100 * 86).contains(&shrunk), "{shrunk} of {before}");
+        assert!((before / 100 * 84..=before / 100 * 86).contains(&shrunk), "window {shrunk} after {before}");
         // A mark on a datagram sent before the reduction is ignored.
         assert_eq!(mark(&mut path, 305_000), shrunk);
         assert!(mark(&mut path, 320_000) < shrunk / 100 * 86);
@@ -340,6 +340,6 @@ mod tests {
         path.on_ecn_mark(Instant::from_micros(210_000), Instant::from_micros(160_000));
         let shrunk = path.bytes();
         acknowledge_from(&mut path, 0, 5..=9);
-        assert!(path.bytes() < 2 * shrunk, "{} after {shrunk}", path.bytes());
+        assert!(path.bytes() < 2 * shrunk, "window {} after {shrunk}", path.bytes());
     }
 }
