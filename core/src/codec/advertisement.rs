@@ -498,7 +498,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_text_never_panics(text in "(MCPE;)?[;\\\\a0-9§-]{0,60}", bytes: Vec<u8>) {
+        fn parsing_arbitrary_text_never_panics(text in "(MCPE;)?[;\\\\a0-9§-]{0,60}", bytes: Vec<u8>) {
             if let Ok(read) = Advertisement::parse(text.as_bytes()) {
                 let _ = read.write(PongFraming::Raw, &mut [0; 399]);
             }

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_of_other_implementations_match() {
+    fn noise_matches_the_vectors_of_other_implementations() {
         let file: Value = serde_json::from_str(VECTORS).expect("JSON");
         let vectors = ["cacophony", "snow"].map(|source| file[source].as_array().expect("a list"));
         for vector in vectors.into_iter().flatten() {

@@ -6,7 +6,7 @@ const FILE: &str = include_str!("../vectors/raknet.json");
 const GAME_TRANSPORT: &str = include_str!("../vectors/game-protocol-transport.json");
 
 #[test]
-fn committed_vectors_match() {
+fn the_implementation_matches_the_committed_vectors() {
     let tally = vectors::check(FILE).expect("a vector file");
     assert_eq!(tally.failures, [""; 0]);
     assert!(tally.passed >= 60, "only {} vectors were checked", tally.passed);
@@ -43,7 +43,7 @@ fn malformed_vector_files_are_rejected() {
 }
 
 #[test]
-fn game_protocol_transport_vectors_match() {
+fn the_game_protocol_matches_its_transport_vectors() {
     let (tally, elsewhere) = game_vectors::check(GAME_TRANSPORT).expect("a vector file");
     assert_eq!(tally.failures, [""; 0]);
     assert_eq!((tally.passed, elsewhere), (43, 0));

@@ -396,7 +396,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(mut bytes: Vec<u8>, compression in 0..2_u8) {
+        fn reading_arbitrary_bytes_never_panics(mut bytes: Vec<u8>, compression in 0..2_u8) {
             bytes.splice(..0, [0x9C, compression]);
             let _ = Aggregate::read(id(), &bytes)?.messages().map(Iterator::count);
         }
@@ -519,7 +519,7 @@ mod tests {
             }
 
             #[test]
-            fn arbitrary_streams_never_panic(mut bytes: Vec<u8>, length in 0..300_usize, flip in 0..400_usize) {
+            fn decompressing_arbitrary_streams_never_panics(mut bytes: Vec<u8>, length in 0..300_usize, flip in 0..400_usize) {
                 let mut damaged = with_stream(length, &vec![3; length]);
                 if let Some(byte) = damaged.get_mut(flip) {
                     *byte ^= 0x11;

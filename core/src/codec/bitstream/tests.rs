@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60), lead in 0..9_u32) {
+    fn reading_arbitrary_bytes_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..60), lead in 0..9_u32) {
         let fresh = || {
             let mut reader = BitStreamReader::new(&bytes);
             let _ = reader.bits().bits(lead);

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_example_matches() {
+    fn numbers_of_different_widths_match_the_documented_example() {
         let mut buffer = [0xEE; 2];
         let mut writer = Writer::new(&mut buffer);
         for (number, width) in [(15, 5), (81, 7), (1, 2)] {

@@ -12,6 +12,7 @@ use crate::support::game_protocol::*;
 
 const SEQUENCES: u64 = 1_500;
 
+/// The invariants are the guarantees that the model [`game`] checks.
 #[test]
 fn invariants_hold_under_random_operations() {
     let (mut delivered, mut closed) = (0, 0);

@@ -110,7 +110,7 @@ fn timestamps_are_converted_to_the_receivers_clock() {
 }
 
 #[test]
-fn every_byte_is_counted_once() {
+fn statistics_count_every_byte_once() {
     let mut net = Net::new(Conditions { latency: LATENCY, ..Conditions::default() }, 1);
     let (client, server) = net.connect();
     net.run_for(Duration::from_secs(2));

@@ -7,6 +7,7 @@ use crate::model::{wire, world};
 
 const SEQUENCES: u64 = 3_000;
 
+/// The invariants are the guarantees that the model [`world`] checks.
 #[test]
 fn invariants_hold_under_random_operations() {
     let mut delivered = 0;

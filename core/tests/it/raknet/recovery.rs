@@ -182,7 +182,7 @@ fn resends_precede_new_messages_and_respect_the_window() {
 
 /// An urgent message that overtook earlier ones on its own channel would only wait for them at the receiver.
 #[test]
-fn an_urgent_message_overtakes_only_other_channels() {
+fn an_urgent_message_overtakes_only_messages_of_other_channels() {
     let mut sender = Sender::new(|_| ());
     let mut send = |channel, priority, reliability| {
         let channel = Channel::new(channel).expect("a channel");

@@ -4,6 +4,7 @@ use crate::model::soak;
 
 const RUNS: u64 = 500;
 
+/// The invariants are the guarantees that the model [`soak`] checks.
 #[test]
 fn invariants_hold_over_bad_networks() {
     let mut arrived = 0;

@@ -169,7 +169,7 @@ fn a_handshake_pattern_and_an_identity_must_agree() {
 }
 
 #[test]
-fn a_forged_version_is_detected() {
+fn a_version_downgrade_is_refused_if_the_server_supports_the_first_version() {
     let mut stage = Stage::new(None);
     stage.versions = Versions { announced: 6, first: 11 };
     let challenge = stage.challenge().expect("a trusted key");

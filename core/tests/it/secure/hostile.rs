@@ -3,6 +3,7 @@
 use crate::model::random::Random;
 use crate::model::{secure, secure_crossing, secure_peers};
 
+/// The invariants are the properties that the model [`secure`] checks.
 #[test]
 fn invariants_hold_for_arbitrary_bytes() {
     let mut random = Random::new(17);

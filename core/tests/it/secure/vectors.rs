@@ -212,7 +212,7 @@ fn all() -> Value {
 
 /// `SECURE_VECTORS=FILE` regenerates the file, which is only necessary after a change of the protocol.
 #[test]
-fn committed_vectors_match() {
+fn the_implementation_matches_the_committed_vectors() {
     if let Ok(file) = std::env::var("SECURE_VECTORS") {
         let text = serde_json::to_string_pretty(&all()).expect("JSON");
         std::fs::write(file, text + "\n").expect("a writable vector file");
