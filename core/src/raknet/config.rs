@@ -206,8 +206,9 @@ pub struct Config {
     pub pongs_per_second: u16,
     /// The maximum number of pongs per second to one network (a /24 of IPv4, a /64 of IPv6).
     ///
-    /// Default: 20, one fiftieth of the total. Within the network each address is guaranteed a quarter of the rate,
-    /// with bursts of half a second's worth. It may also use the part that other addresses leave unused.
+    /// Default: 20, one fiftieth of the total. Within the network each address is guaranteed a quarter of the rate: once
+    /// the rate is used up, addresses below their quarter may together exceed it by half a second's worth of pongs. An
+    /// address may also use the part that other addresses leave unused.
     pub pongs_per_network: u16,
     /// The framing of pong data: with or without a preceding length. Default: derived from the protocol versions.
     ///
@@ -250,8 +251,8 @@ pub struct Config {
     pub address_count: Option<u8>,
     /// The number of retransmissions of the first request, 3 to 254; other values are clamped.
     ///
-    /// A third of the number is sent at each of the first two MTU steps, and the other requests at the smallest MTU.
-    /// Default: 12, or 13 requests in total, as in C++ RakNet (`docs/raknet.md#connection-attempts`).
+    /// A third of this number of requests is sent at each of the first two MTU steps, and the remaining requests at the
+    /// smallest MTU. Default: 12, or 13 requests in total, as in C++ RakNet (`docs/raknet.md#connection-attempts`).
     pub connect_attempts: u8,
     /// The interval between transmissions of the first request; values above 71 minutes are clamped.
     ///

@@ -74,7 +74,7 @@ fn a_struct_is_encoded_as_its_fields() {
 }
 
 #[test]
-fn a_variant_index_takes_the_bits_of_the_last_index() {
+fn a_variant_index_takes_as_many_bits_as_the_last_index() {
     is(One::Only(true), &[0x01]);
     is(Five::<bool>::A, &[0x00]);
     is(Five::B(true), &[0x09]);

@@ -314,6 +314,7 @@ fn acknowledgements_of_unsent_chunks_are_only_counted() {
     assert_eq!(server.connection_stats(id).expect("an open connection").in_flight, 2);
 }
 
+/// Of the 64 blocks, a client may hold 8 guaranteed ones and borrow 16.
 #[test]
 fn an_application_that_does_not_read_blocks_only_its_client() {
     let mut resources = Resources::<2, 64, 512>::new();

@@ -136,7 +136,7 @@ impl Sender {
         }
     }
 
-    /// Returns when everything sent is certainly received or lost.
+    /// Returns the time at which every datagram sent so far has been received or is lost.
     fn settles_at(&self, cx: &Context<'_, '_>) -> Instant {
         self.last_sent.plus_micros(self.recovery.settling_time(cx))
     }
