@@ -288,7 +288,8 @@ impl<P: Protocol> Peer<'_, P> {
     ///
     /// Use it if the application cannot process the messages of this connection, but needs the messages of other
     /// connections. Messages received meanwhile are kept until the connection's share of memory is full; then its
-    /// datagrams are dropped, and the remote peer retransmits them. Returns false if there is no such connection.
+    /// datagrams are dropped, and the remote peer retransmits the reliable messages. Returns false if there is no such
+    /// connection.
     pub fn pause(&mut self, id: ConnectionId) -> bool {
         self.set_paused(id, true)
     }

@@ -206,9 +206,9 @@ pub struct Config {
     pub pongs_per_second: u16,
     /// The maximum number of pongs per second to one network (a /24 of IPv4, a /64 of IPv6).
     ///
-    /// Default: 20, one fiftieth of the total. Within the network each address is guaranteed a quarter of the rate: once
-    /// the rate is used up, addresses below their quarter may together exceed it by half a second's worth of pongs. An
-    /// address may also use the part that other addresses leave unused.
+    /// Default: 20, one fiftieth of the total. Within the network each address is guaranteed a quarter of the rate:
+    /// once the rate is used up, addresses below their quarter may together exceed it by half a second's worth of
+    /// pongs. An address may also use the part that other addresses leave unused.
     pub pongs_per_network: u16,
     /// The framing of pong data: with or without a preceding length. Default: derived from the protocol versions.
     ///
