@@ -114,7 +114,8 @@ pub enum Event<'p, P: Protocol> {
     },
     /// The MTU of a connection was reduced; RakNet only.
     ///
-    /// Either large datagrams were lost while smaller ones arrived, or the operating system refused one as too large.
+    /// Either large datagrams were lost while smaller ones arrived, or the operating system refused a datagram as too
+    /// large.
     MtuChanged {
         /// The connection.
         id: ConnectionId,

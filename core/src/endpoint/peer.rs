@@ -21,7 +21,8 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Reports that the operating system refused a datagram of `length` bytes as too large for the path (`EMSGSIZE`).
     ///
-    /// A RakNet client then immediately probes the next smaller MTU. The refused datagram is lost.
+    /// The refused datagram is lost. In RakNet, a client that is connecting immediately probes the next smaller MTU. An
+    /// open connection reduces its MTU below the size of the datagram (feature `full`).
     pub fn handle_too_large(&mut self, now: Instant, to: SocketAddr, length: usize) {
         self.advance(now);
         if let Some(slot) = self.tables.connections.find(&to) {

@@ -449,7 +449,7 @@ impl Handshake {
 
     /// Called when the operating system refused a datagram of `length` bytes as too large for the path.
     ///
-    /// Returns false if the datagram is not part of the handshake.
+    /// Returns true if the client is still opening the connection, so that the datagram may be an MTU probe.
     pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) -> bool {
         let is_opening = self.state == State::Opening;
         if is_opening {
