@@ -1,7 +1,7 @@
 //! RakNet as a protocol of the endpoint, with the operations that only RakNet peers have.
 //!
 //! - [`routing`]: dispatch of datagrams to connections.
-//! - [`admission`]: the decision which clients get a slot.
+//! - [`admission`]: the decision about which clients get a slot.
 //! - [`responder`]: responses to unconnected peers.
 //! - [`state`]: the state of a peer outside its connections.
 
