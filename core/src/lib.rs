@@ -102,7 +102,7 @@
 //! | | full | small |
 //! |---|---|---|
 //! | messages longer than a datagram | sent in parts | sending one returns [`raknet::SendError::FeatureDisabled`]; receiving a part of one closes the connection with [`raknet::DisconnectReason::MessageTooLarge`] |
-//! | ordering channels | 0 to 31 | 0 to 3; sending on another one returns [`raknet::SendError::FeatureDisabled`], and a connection closes with [`raknet::DisconnectReason::ReceiveMemory`] if its peer uses one |
+//! | ordering channels | 0 to 31 | 0 to 3; sending on another one returns [`raknet::SendError::FeatureDisabled`], and a connection closes with [`raknet::DisconnectReason::ReceiveMemory`] if the remote peer uses another one |
 //! | priorities | messages overtake others | messages leave in the order in which they were sent |
 //! | queued messages | share blocks | each message takes its own blocks |
 //! | connections at the same time | any number | one: `CONNECTIONS` must be 1, and every [`raknet::Capacity`] counts as 1 |

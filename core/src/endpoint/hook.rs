@@ -16,10 +16,10 @@ use crate::time::Instant;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Verdict {
-    /// Continue processing it.
+    /// Continue processing.
     #[default]
     Pass,
-    /// Drop it.
+    /// Drop the datagram, event or message.
     Drop,
 }
 
@@ -118,8 +118,8 @@ pub trait Hook<P: Protocol> {
     /// Offers `take` the oldest message to deliver to the application as if it had been received.
     ///
     /// If `of` is set, it offers the oldest message for that connection. `take` must be called at most once. It
-    /// returns true if the message was delivered; if not, keep the message as the first. An injected message passes
-    /// through no hook again.
+    /// returns true if the message was delivered; otherwise keep the message, and offer it again at the next call. An
+    /// injected message passes through no hook again.
     ///
     /// It is called before each event that passes through [`on_event`](Self::on_event), so a replacement is delivered
     /// in place of the dropped message.

@@ -67,7 +67,7 @@ pub trait QueueTarget<P: Protocol> {
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError>;
 
-    /// Starts closing a connection gracefully. Reliable messages sent before are delivered first.
+    /// Starts closing a connection gracefully: messages that `send` accepted as reliable are delivered first.
     fn disconnect(&mut self, id: ConnectionId);
 
     /// Returns the current time, for the deadline of a connection that is being closed.

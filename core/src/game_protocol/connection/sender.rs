@@ -32,7 +32,7 @@ pub(super) struct Sender {
     /// The latest send time of an acknowledged chunk that was retransmitted, assuming that its last transmission was
     /// acknowledged.
     newest_acked_resent_at: Instant,
-    /// The time at which the carrier last changed. Chunks sent before are not in the new stream.
+    /// The time at which the carrier last changed. Chunks sent earlier are not in the new stream.
     carrier_since: Instant,
     /// The time at which a chunk that the stream may be delaying was last retransmitted.
     probed_at: Instant,
