@@ -290,6 +290,7 @@ mod tests {
         });
     }
 
+    /// A window has at most 16 blocks, and a block of the pool has 64 bits.
     #[test]
     fn a_number_beyond_the_maximum_window_is_too_far_ahead() {
         with_pool(|pool| {

@@ -247,7 +247,7 @@ fn the_delta_of_a_bool_is_the_bool_itself() {
     }
 }
 
-/// The bits written so far.
+/// A slow reference implementation, with the bits written so far.
 #[derive(Debug, Default, PartialEq)]
 struct Slow(Vec<bool>);
 

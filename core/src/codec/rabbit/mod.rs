@@ -352,7 +352,7 @@ mod tests {
         }
 
         #[test]
-        fn truncated_input_is_an_error_within_the_input(value: Everything) {
+        fn truncated_input_is_an_error_at_a_position_within_the_input(value: Everything) {
             let bytes = to_vec(&value).unwrap();
             for length in 0..bytes.len() {
                 let error = unpack::<Everything>(&bytes[..length]).unwrap_err();
