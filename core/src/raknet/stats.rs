@@ -50,7 +50,9 @@ drop_reasons! {
         DuplicateMessage,
         /// A sequenced message older than one already delivered.
         OutOfSequence,
-        /// A datagram for which no memory is free; it is not acknowledged, so the remote peer retransmits it.
+        /// A datagram for which no memory is free.
+        ///
+        /// It is not acknowledged, so the remote peer retransmits its reliable messages.
         NoMemory,
         /// A part that contradicts other parts of its split message.
         BadSplit,

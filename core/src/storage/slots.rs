@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_queue_refuses_values() {
+    fn a_full_queue_drops_new_values() {
         let mut queue = BoundedQueue::<u8, 2>::default();
         assert!(queue.is_empty());
         for value in 1..=3 {

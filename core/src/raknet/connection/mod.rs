@@ -381,7 +381,7 @@ impl Connection {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
         }
-        // Handled like a lost datagram: the remote peer retransmits it.
+        // Handled like a lost datagram: the remote peer retransmits its reliable messages.
         if self.refuses_data {
             cx.stats.on_refused();
             return Ok(());

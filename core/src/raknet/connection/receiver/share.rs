@@ -7,7 +7,7 @@ use crate::time::Instant;
 
 /// The reason why a capsule was not accepted.
 ///
-/// Its datagram is not acknowledged, so the remote peer retransmits it.
+/// Its datagram is not acknowledged, so the remote peer retransmits the reliable capsules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::raknet::connection) enum ReceiveError {
     NoMemory,
