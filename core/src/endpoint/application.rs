@@ -264,9 +264,9 @@ impl<P: Protocol> Peer<'_, P> {
     ///
     /// A remote peer with the same configuration and memory can receive a message of that length.
     ///
-    /// It is the smallest of the limits of the protocol, the configuration and the memory. In RakNet it is final once
-    /// the MTU is negotiated. The first message on each channel from 4 up may have to be a few blocks shorter,
-    /// because the channel's state takes blocks.
+    /// This length is the smallest of the limits of the protocol, the configuration and the memory. In RakNet it is
+    /// final once the MTU is negotiated. The first message on each channel from 4 up may have to be a few blocks
+    /// shorter, because the channel's state takes blocks.
     ///
     /// ```
     /// use rakwire::Instant;

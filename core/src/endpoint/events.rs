@@ -173,7 +173,7 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Returns the next event of one connection, or `None` if it has none.
     ///
-    /// It releases the data of the previous event, like [`poll_event`](Self::poll_event).
+    /// The call releases the data of the previous event, like [`poll_event`](Self::poll_event).
     pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
         self.release_event_data();
         let next = self.next_of_id(id)?;

@@ -121,8 +121,8 @@ pub trait Hook<P: Protocol> {
     /// returns true if the message was delivered; otherwise keep the message, and offer it again at the next call. An
     /// injected message passes through no hook again.
     ///
-    /// It is called before each event that passes through [`on_event`](Self::on_event), so a replacement is delivered
-    /// in place of the dropped message.
+    /// `inject` is called before each event that passes through [`on_event`](Self::on_event), so a replacement is
+    /// delivered in place of the dropped message.
     fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
         let _ = (of, take);
     }

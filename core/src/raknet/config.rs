@@ -151,14 +151,14 @@ pub struct Config {
     ///
     /// Default: false. The query avoids a wrong first version, after which some servers ignore the client's address
     /// for 10 to 20 s. It costs a round trip or, without a pong, the `connect_interval` (at most a quarter of
-    /// `connect_timeout`). It is skipped if the version is known, which is the case:
+    /// `connect_timeout`). The query is skipped:
     ///
     /// - if `protocol_version` is above 6,
     /// - if the server has named its version before (feature `alloc`; without it no version is remembered),
     /// - with [`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version),
     /// - for secure connections.
     ///
-    /// It requires the feature `unconnected`.
+    /// `learn_version` requires the feature `unconnected`.
     ///
     /// Drivers on operating system sockets enable it in [`Protocol::config`](crate::endpoint::Protocol::config). The
     /// embassy driver does not: the query takes flash, and firmware usually knows the version of its server. Without

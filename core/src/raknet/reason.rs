@@ -16,7 +16,7 @@ pub enum ConnectFailure {
     Unreachable,
     /// The server responded, but the handshake did not complete in time.
     ///
-    /// It is not a RakNet server, or is overloaded, or the path drops large datagrams.
+    /// Either the server does not use RakNet or is overloaded, or the path drops large datagrams.
     HandshakeTimeout,
     /// The server refused the connection.
     Refused(Refusal),

@@ -67,8 +67,8 @@ pub trait PacketProtection {
 
     /// Opens a datagram without changing it, like [`open`](Self::open).
     ///
-    /// It is copied to `buffer`, which must be at least as long. An implementation that changes nothing need not
-    /// copy.
+    /// The datagram is copied to `buffer`, which must be at least as long. An implementation that changes nothing need
+    /// not copy.
     fn open_copy<'d>(&mut self, datagram: &'d [u8], buffer: &'d mut [u8]) -> Option<&'d [u8]> {
         let copy = buffer.get_mut(..datagram.len())?;
         copy.copy_from_slice(datagram);

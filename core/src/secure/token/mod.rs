@@ -167,7 +167,7 @@ pub type TokenKeys = Vec<TokenKey, MAX_TOKEN_KEYS>;
 pub trait UsedTokenStore: fmt::Debug + Send + Sync {
     /// Marks a token as used at Unix time `now` in seconds, atomically, like [`UsedTokens::mark_used`].
     ///
-    /// It must not block.
+    /// The implementation must not block.
     ///
     /// # Errors
     /// [`TokenError::Used`], [`TokenError::NoRoom`] or [`TokenError::Expired`]; the client is then refused.

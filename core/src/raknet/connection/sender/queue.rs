@@ -173,7 +173,7 @@ impl SendQueue {
         Ok((message.receipt != 0).then_some(Receipt(message.receipt)))
     }
 
-    /// Checks whether a message of this many bytes would be accepted.
+    /// Checks whether a message of `bytes` bytes would be accepted.
     pub(super) fn can_push(
         &self,
         cx: &Context<'_, '_>,
