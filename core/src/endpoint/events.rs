@@ -191,7 +191,8 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Returns the next `wanted` event of an unconnected peer, or `None` if there is none; RakNet only.
     ///
-    /// Other events remain queued. It releases the data of the previous event, like [`poll_event`](Self::poll_event).
+    /// Other events remain queued. The call releases the data of the previous event, like
+    /// [`poll_event`](Self::poll_event).
     pub fn poll_unconnected(&mut self, wanted: UnconnectedEvents) -> Option<Event<'_, P>> {
         self.release_event_data();
         let next = self.next_unconnected_of(wanted)?;

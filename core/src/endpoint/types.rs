@@ -124,9 +124,10 @@ pub enum Carrier {
     /// A reliable stream, such as a WebSocket to a relay: a loss delays all data after it (head-of-line blocking).
     ///
     /// The retransmission timeout is at least one second (RFC 6298 section 2.4), and its expiry sends only a probe, so
-    /// little is sent twice. RakNet treats a queueing delay as congestion only if it exceeds such a stall. Datagrams
-    /// can still be lost between the relay and the remote peer. They are retransmitted before the timeout, once a later
-    /// datagram is acknowledged or the remote peer sends a NACK.
+    /// little is sent twice. A retransmission in the stream delays all data by one RTT, so RakNet treats a queueing
+    /// delay as congestion only if it exceeds the RTT (clamped to 30 to 200 ms). Datagrams can still be lost between
+    /// the relay and the remote peer. They are retransmitted before the timeout, once a later datagram is acknowledged
+    /// or the remote peer sends a NACK.
     Stream,
 }
 

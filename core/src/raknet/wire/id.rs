@@ -85,7 +85,7 @@ ids! {
     CONNECTION_LOST = 0x16, Local, "connection lost";
     /// Refusal: the client's address is banned.
     CONNECTION_BANNED = 0x17, Offline, "connection banned";
-    /// Refusal: the password is wrong. It is sent inside the connection.
+    /// Refusal, sent inside the connection: the password is wrong.
     INVALID_PASSWORD = 0x18, Connection, "invalid password";
     /// Refusal: the server does not accept the client's protocol version.
     INCOMPATIBLE_PROTOCOL_VERSION = 0x19, Offline, "incompatible protocol version";

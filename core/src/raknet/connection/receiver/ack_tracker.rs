@@ -58,8 +58,8 @@ pub(in super::super) struct AckTracker {
     missing_count: u32,
     /// The oldest deferred number that no negative acknowledgement has named since it was deferred.
     oldest_deferred: Option<U24>,
-    /// Negative acknowledgements also name the deferred numbers from this one on. They stay deferred, because their
-    /// unreliable messages must not be delivered again.
+    /// Negative acknowledgements also name the deferred numbers from this one on. These numbers stay deferred,
+    /// because the unreliable messages of their datagrams must not be delivered again.
     names_deferred_from: Option<U24>,
 }
 
@@ -121,8 +121,9 @@ impl AckTracker {
         }
     }
 
-    /// Records that `number` was received but some of its messages did not fit into memory. It is neither
-    /// acknowledged nor reported missing, because a retransmission would not fit either.
+    /// Records that `number` was received but some messages of its datagram did not fit into memory.
+    ///
+    /// The number is neither acknowledged nor reported missing, because a retransmission would not fit either.
     pub(super) fn defer(&mut self, states: &mut RecvStates<'_>, number: U24) {
         self.reach(states, number);
         self.begin_gap(states, number.next());
@@ -277,7 +278,7 @@ impl AckTracker {
         if begins_before_the_wrap { (oldest, TOP) } else { (U24::new(0), newest) }
     }
 
-    /// Called when an acknowledgement was written. It names all numbers, or those before `rest` if some did not fit.
+    /// Called when an acknowledgement was written, which names all numbers, or those before `rest` if some did not fit.
     fn on_acknowledged(&mut self, rest: Option<U24>) {
         self.unnamed = rest;
         if let Some(rest) = rest {

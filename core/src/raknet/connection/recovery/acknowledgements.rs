@@ -19,7 +19,7 @@ const LOOKUPS_PER_ACK: u32 = 8_192;
 /// The increase of the reordering window for one spurious loss, in 256ths of an RTT.
 ///
 /// RFC 8985 section 6.2 adapts its window similarly, but in steps of a quarter of the minimum RTT, at most one per
-/// round trip. It resets the window after 16 recoveries. Here every spurious loss adds a step, and every genuine loss
+/// round trip, and resets the window after 16 recoveries. Here every spurious loss adds a step, and every genuine loss
 /// removes 1/256.
 const REORDERING_STEP: u8 = 16;
 /// The maximum reordering window, in 256ths of an RTT.
