@@ -46,7 +46,8 @@ pub(super) struct Sender {
 enum LossState {
     /// Retransmitted after the resend interval, as over UDP.
     Plain,
-    /// Lost beyond the stream, unless acknowledgements of chunks sent at about the same time still arrive.
+    /// Lost between the relay and the remote peer, unless acknowledgements of chunks sent at about the same time still
+    /// arrive.
     Presumed,
     /// Possibly delayed by the stream.
     HeldBack,
@@ -261,7 +262,8 @@ impl Sender {
     ///
     /// After a timeout, an acknowledgement may belong to either transmission (RFC 5682). If it belongs to the first,
     /// the stream is delivering data again, and acknowledgements of chunks sent at about the same time follow. If none
-    /// follows, it belongs to the last transmission, and the other chunks were lost beyond the stream.
+    /// follows, the acknowledgement belongs to the last transmission, and the other chunks were lost between the relay
+    /// and the remote peer.
     fn note_order(&mut self, sent_at: Instant, transmissions: u8) {
         if transmissions > 1 {
             self.newest_acked_resent_at = self.newest_acked_resent_at.max(sent_at);
