@@ -4,9 +4,9 @@
 //!              challenge                disconnect            delivered, or 1 s
 //! Opening ────────────────> Connected ──────────────> Closing ────────────────> Closed ──> (free)
 //!    │                        ^  │                      │        END sent         ^  lingers and
-//!    │ timeout, cancelled     │  └── END, silence ──────┴─────────────────────────┤  repeats END
+//!    │ timeout, cancelled     │  └── END, timeout ──────┴─────────────────────────┤  repeats END
 //!    └──────────────────────────────────────────────────────────────────────────>─┘
-//!                 right answer to a challenge of ours (server)
+//!                 correct answer to a challenge (server)
 //! ```
 //!
 //! Each part depends only on the parts listed below it. They interact only in this module:

@@ -229,8 +229,8 @@ impl Sender {
 
     /// Returns the presumed state of an unacknowledged chunk sent at `sent_at`.
     ///
-    /// A stream preserves order, so the acknowledgement of a chunk sent later shows that this chunk was lost beyond the
-    /// stream.
+    /// A stream preserves order, so the acknowledgement of a chunk sent later shows that this chunk was lost between
+    /// the relay and the remote peer.
     fn loss_state(&self, cx: &Context<'_, '_>, sent_at: Instant) -> LossState {
         if cx.config.carrier == Carrier::Datagrams || self.is_closing || sent_at < self.newest_acked_sent_at {
             LossState::Plain

@@ -55,7 +55,7 @@ pub(super) struct Offer<'o> {
     pub(super) versions: [u8; 2],
 }
 
-/// The decision how to answer reply 1.
+/// The decision about how to answer reply 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Acceptance {
     Plain,

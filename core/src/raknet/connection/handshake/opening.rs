@@ -19,7 +19,7 @@ use crate::raknet::wire::offline::{Offline, PingScope, ServerSecurity};
 use crate::raknet::wire::{Guid, IP_UDP_OVERHEAD, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, Wire, id};
 use crate::time::{Instant, long_micros, micros};
 
-/// The MTUs that a client probes, with a third of its attempts each (docs/raknet.md#connection-attempts).
+/// The MTUs that a client probes, with a third of its requests each (docs/raknet.md#connection-attempts).
 const MTUS: [u16; 3] = [MAX_MTU, 1200, MIN_MTU];
 /// The MTUs that a client probes over IPv6.
 ///

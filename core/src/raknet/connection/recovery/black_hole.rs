@@ -79,9 +79,9 @@ pub(super) struct BlackHoleDetector {
     rounds: u8,
     /// The number of rounds in which an oversized datagram was lost, since an oversized datagram was last acknowledged.
     oversized_rounds: u8,
-    /// The number of small datagrams acknowledged since the first of these rounds.
+    /// The number of small datagrams acknowledged since the first counted round.
     arrived: u8,
-    /// The number of small datagrams lost since the first of these rounds.
+    /// The number of small datagrams lost since the first counted round.
     lost: u8,
     /// Datagrams sent before this time belong to rounds already counted.
     since: Instant,
