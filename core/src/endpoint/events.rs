@@ -333,7 +333,7 @@ fn unconnected_event<'p, P: Protocol>(peer: &'p Peer<'_, P>) -> Option<Event<'p,
 impl<P: Protocol> Peer<'_, P> {
     /// Returns a connection that can now accept the smallest message that it has refused.
     ///
-    /// Refused means that `send` returned [`QuotaExceeded`](super::SendError::QuotaExceeded) or
+    /// A message counts as refused if `send` returned [`QuotaExceeded`](super::SendError::QuotaExceeded) or
     /// [`PoolExhausted`](super::SendError::PoolExhausted). A connection is returned once for all refusals so far, and
     /// again only after a new refusal.
     ///

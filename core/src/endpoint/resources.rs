@@ -18,8 +18,8 @@ use crate::time::Instant;
 /// acknowledged, an incoming one until it is read.
 ///
 /// `CONNECTIONS` is 1 to 65,534. `BLOCKS` is 4 to 65,535, on 64-bit machines up to 4,294,967,295. `BLOCK_SIZE` is 32
-/// to 65,535 bytes: 64 to 256 are best on a microcontroller, and 256 to 1,464 elsewhere. An empty value is a
-/// constant, so it can be a static that takes no flash.
+/// to 65,535 bytes: 64 to 256 are best on a microcontroller, and 256 to 1,464 elsewhere. `Resources::new` is a
+/// constant function, so the memory can be a static, which takes no flash.
 ///
 /// With one connection, half of the blocks may be used for sending and half for receiving. Sending always leaves a
 /// quarter of the blocks to receiving.

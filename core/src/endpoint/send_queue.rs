@@ -227,8 +227,8 @@ impl<P: Protocol> SendQueue<P> {
         message.len().saturating_add(Self::OVERHEAD)
     }
 
-    /// Sends as many waiting messages as the connection accepts, and closes the connection if [`close`](Self::close)
-    /// was called and it is due.
+    /// Sends as many waiting messages as the connection accepts. After [`close`](Self::close), it closes the connection
+    /// once the queue is empty or the deadline has passed.
     ///
     /// Returns the number of messages discarded because the deadline of [`close`](Self::close) has passed. A message
     /// that a hook drops is skipped, and later messages are sent.

@@ -141,7 +141,7 @@ impl Sender {
 
     /// Pads a path probe with pings up to its size, as far as the MTU allows.
     ///
-    /// Every implementation accepts pings, but not every one accepts padding (RFC 8899 section 4.1). Returns false if
+    /// All implementations accept pings, but not all accept padding (RFC 8899 section 4.1). Returns false if
     /// there is no memory, or if the anti-amplification limit does not allow so many bytes.
     #[cold]
     #[inline(never)]
