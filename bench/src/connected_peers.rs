@@ -184,7 +184,7 @@ impl ConnectedPeers {
             self.server.handle_datagram(self.now, client.address, &forged);
         }
         let after = self.server.stats().dropped(DropReason::Unauthentic);
-        assert_eq!(after - before, datagrams as u64, "the server drops every forged datagram as unauthentic");
+        assert_eq!(after - before, datagrams as u64, "the server must drop every forged datagram");
     }
 
     /// Returns the number of messages that the server has delivered.
@@ -278,10 +278,10 @@ impl ConnectedPeers {
         assert_eq!(
             self.delivered - before,
             self.clients.len() as u64,
-            "the server receives the message of every client"
+            "the server must receive the message of every client"
         );
         let dropped = self.server.stats().dropped(DropReason::Unauthentic) - dropped;
-        assert_eq!(dropped, forged as u64, "the server drops every forged datagram as unauthentic");
+        assert_eq!(dropped, forged as u64, "the server must drop every forged datagram");
         for (number, datagram) in answers {
             if let Some(client) = self.clients.get_mut(number) {
                 client.peer.handle_datagram(self.now, SERVER, &datagram);

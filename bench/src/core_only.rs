@@ -14,7 +14,7 @@ use crate::report::{Better, Row};
 /// The number of messages queued at once.
 const BATCH: usize = 128;
 
-/// The factor by which the shortest measurement has more runs than the others.
+/// The shortest measurement has this many times the runs of the other measurements.
 const MORE_RUNS: u32 = 20;
 
 /// The duration of a measurement: a smoke test or the full measurement.

@@ -37,6 +37,7 @@ struct Schedule {
     second: Duration,
     /// The start of the measurement, when both flows should have converged to fair shares.
     from: Duration,
+    /// The end of the measurement.
     to: Duration,
     /// The number of random seeds for the path; the row is the worst result.
     seeds: u64,
@@ -81,7 +82,7 @@ fn jain(name: &str, conditions: Conditions, Schedule { second, from, to, seeds }
     Row::new(name, indices.fold(1.0, f64::min), "Jain's index", Better::Higher)
 }
 
-/// Returns paths on which flows converge to fair shares less easily: jitter, a long RTT and a high rate.
+/// Returns paths on which flows converge more slowly to fair shares: with jitter, a long RTT or a high rate.
 fn jain_paths() -> [(&'static str, Conditions); 3] {
     let millis = Duration::from_millis;
     let usual = path(20 * MBIT, ROUND_TRIP);

@@ -70,7 +70,7 @@ struct Measured {
     tick_us_p50: u64,
     tick_us_p99: u64,
     late_us_p99: u64,
-    /// Per second.
+    /// Ticks per second.
     ticks: f64,
     datagrams_per_player: f64,
     bytes_per_player: f64,

@@ -150,16 +150,20 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_is_met_by_values_in_the_better_direction() {
+    fn a_goal_is_met_only_by_a_value_on_the_better_side_of_its_limit() {
         assert_eq!(met(vec![compared("messages_100b", 300.0, Better::Higher)]), [true, true]);
         assert_eq!(met(vec![compared("messages_100b", 199.0, Better::Higher)]), [false, false]);
         assert_eq!(met(vec![compared("pingpong_64b", 100.0, Better::Lower)]), [true, true]);
         assert_eq!(met(vec![compared("pingpong_64b", 461.0, Better::Lower)]), [false, false]);
         let unmeasured = Row::new("loss_0_p99", f64::NAN, "µs", Better::Lower);
         let beside = Row::new("loss_5_p99", 1.0, "µs", Better::Lower);
-        assert_eq!(met(vec![unmeasured, beside]), [false], "the other row has no value");
+        assert_eq!(
+            met(vec![unmeasured, beside]),
+            [false],
+            "a goal must not be met if the other row has no value"
+        );
         let unpaired = Row::new("loss_0", 1e9, "", Better::Higher);
-        assert_eq!(met(vec![unpaired]), [false], "a goal without a comparison is not met");
+        assert_eq!(met(vec![unpaired]), [false], "a goal without a comparison must not be met");
     }
 
     #[test]
@@ -172,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_relative_to_another_row_needs_that_row() {
+    fn a_relative_goal_is_judged_only_if_its_reference_row_exists() {
         let row = |name, value| Row::new(name, value, "", Better::Higher);
         assert_eq!(goals(vec![row("loss_15", 50.0)]), []);
         let [goal] = &goals(vec![row("loss_15", 50.0), row("loss_0", 100.0)])[..1] else { panic!("no goal") };
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_faster_mixed_pairing_misses_the_goal() {
+    fn a_row_misses_its_goal_if_a_mixed_pairing_is_faster() {
         let entry = |client, server, value| Entry {
             pairing: Pairing { client, server },
             value,

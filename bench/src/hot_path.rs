@@ -61,7 +61,7 @@ pub enum HotPath {
     /// One message of 100 bytes on each of 200 secure connections of one server.
     #[value(name = "secure_connections_200")]
     SecureConnections200,
-    /// The same alongside 800 forged datagrams of 100 bytes with their addresses.
+    /// Like `SecureConnections200`, alongside 800 forged datagrams of 100 bytes with the clients' addresses.
     #[value(name = "secure_connections_200_forged")]
     SecureConnections200Forged,
 }

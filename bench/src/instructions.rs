@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_path_with_over_two_percent_more_instructions_is_too_many() {
+    fn over_2_percent_more_instructions_fail_the_comparison() {
         let committed = table("1", &[("a", 1_000), ("b", 1_000)]);
         let comparison = |counts: &[(&str, u64)]| compare(&committed, &table("1", counts)).0;
         assert_eq!(comparison(&[("a", 1_020), ("b", 100)]), Comparison::WithinTolerance);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_without_plugins_executes_no_additional_instructions() {
+    fn an_empty_hook_or_host_may_add_at_most_2_percent_of_instructions() {
         let check = |hook, host| {
             let rows =
                 [("plugins_absent", 1_000), ("plugins_hook_empty", hook), ("plugins_host_empty", host)];

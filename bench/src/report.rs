@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_compared_in_the_better_direction() {
+    fn compare_ranks_the_better_value_higher() {
         assert_eq!(Better::Higher.compare(2.0, 1.0), Ordering::Greater);
         assert_eq!(Better::Lower.compare(2.0, 1.0), Ordering::Less);
         assert_eq!(Better::Even.compare(45.0, 19.2), Ordering::Greater);
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_readable() {
+    fn numbers_are_rounded_to_three_digits_and_grouped_by_thousands() {
         assert_eq!(number(1_234_567.8), "1,234,568");
         assert_eq!(number(123.4), "123");
         assert_eq!(number(12.34), "12.3");

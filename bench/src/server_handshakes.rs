@@ -14,12 +14,12 @@ use rakwire::secure::{
 use crate::pairing::median;
 use crate::report::{markdown, number};
 
-/// The rate of handshakes per second for the share of a core in the table, the default maximum of a server.
+/// The handshakes per second for which the table states the share of a core: the default maximum of a server.
 const RATION: f64 = 1_000.0;
 const NOW: Instant = Instant::ZERO;
 
-/// Returns a table with the number of handshakes that a core can do per second, by the median of `count` handshakes, so
-/// that interruptions do not count.
+/// Returns a table with the number of handshakes that a core can do per second. The number is computed from the median
+/// of `count` handshakes, so that interruptions do not count.
 pub(crate) fn table(count: usize) -> Result<String> {
     let head = ["handshakes of a server alone", "per second", "share of a core at 1,000 a second"];
     let mut lines = vec![head.map(str::to_owned)];
@@ -70,5 +70,5 @@ fn handshake(
 
     (client.is_some() == player.is_some())
         .then_some(answered + finished)
-        .context("the server saw an identity that the client does not have, or saw none")
+        .context("the server did not receive exactly the identity of the client")
 }

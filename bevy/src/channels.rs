@@ -114,7 +114,7 @@ mod tests {
             let id = ChannelId::new(number).expect("a channel");
             let message = [id.prefix(), b"payload"].concat();
             assert_eq!(ChannelId::read(&message), Some((id, id.prefix().len())), "{number}");
-            assert!(message[0] >= id::USER, "ids below 0x86 belong to RakNet");
+            assert!(message[0] >= id::USER, "{number} uses an id that RakNet reserves");
         }
         assert_eq!(ChannelId::new(MOST), Err(TooManyChannels(MOST)));
     }

@@ -67,7 +67,7 @@ async function walk({ page, watcher }, player) {
 /** Stops the relay; returns the status that the page then shows. */
 async function end({ relay, status }) {
   await relay.stop("SIGTERM");
-  await until(async () => (await status()).startsWith("disconnected"), "the page notices");
+  await until(async () => (await status()).startsWith("disconnected"), "the page reports the disconnect");
   return status();
 }
 
@@ -94,7 +94,7 @@ test("a page plays by a WebSocket when the relay has no WebTransport", LIMIT, as
 test("a page reports that the relay has no such target", LIMIT, async (t) => {
   const { page, relay, status } = await play(t);
   await page.goto(`http://${relay.address}/?target=missing`);
-  await until(async () => (await status()).startsWith("disconnected"), "the page reports it");
+  await until(async () => (await status()).startsWith("disconnected"), "the page reports the unknown target");
   assert.match(await status(), /^disconnected: relay closed: unknown target 'missing'.* \(code 4404\)$/);
 });
 
@@ -108,7 +108,7 @@ for (const [transport, options] of [["WebTransport", []], ["WebSocket", ["--webt
     assert.deepEqual(game.errors, []);
   });
 
-  test(`a page that pins a wrong key or none is refused by ${transport} with the reason`, LIMIT, async (t) => {
+  test(`a page that pins a wrong key or none shows why it is not connected by ${transport}`, LIMIT, async (t) => {
     const game = await play(t, options, createKey(t), createKey(t).key);
     const refused = async () => (await game.status()).startsWith("disconnected");
     await until(refused, "the page reports the wrong key");

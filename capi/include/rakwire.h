@@ -88,7 +88,7 @@
 // The operating system returned an error, for example for random bytes or a file.
 #define RAKWIRE_ERROR_SYSTEM -20
 
-// The caller's buffer is too small. The required length is stored in the length argument.
+// The caller's buffer is too small. The required length is stored in the length argument, if the function has one.
 #define RAKWIRE_ERROR_BUFFER -21
 
 // The combination of keys, trust, identity and token is invalid.
@@ -360,9 +360,9 @@ typedef struct {
     uint32_t max_connections;
     // The number of 512-byte blocks for queued and unacknowledged messages. 0: enough for `max_connections`.
     uint32_t blocks;
-    // The maximum length of a received message in bytes. Default: 4,000,000.
+    // The maximum length of a sent message in bytes. Default: 4,000,000.
     uint32_t max_message_len;
-    // The time without an acknowledgement after which a connection is lost. Default: 10,000.
+    // The time without a datagram from the peer after which a connection with unacknowledged data is lost. Default: 10,000.
     uint32_t timeout_ms;
     // The maximum time for which a closing connection waits for acknowledgements. Default: 5,000.
     uint32_t close_timeout_ms;
@@ -372,7 +372,7 @@ typedef struct {
     uint32_t unreliable_timeout_ms;
     // The interval between requests of a connection attempt. Default: 500.
     uint32_t connect_interval_ms;
-    // The number of requests of a connection attempt, 1 to 255. Default: 12.
+    // The number of requests of a connection attempt, 1 to 255; 1 and 2 count as 3. Default: 12.
     uint32_t connect_attempts;
     // The number of parts of a split message between progress events. Default: 0, no events.
     uint32_t progress_interval;
@@ -528,11 +528,11 @@ typedef struct {
     uint32_t size;
     // The maximum duration of the attempt. 0: limited only by `attempts`.
     uint32_t connect_timeout_ms;
-    // The time without an acknowledgement after which this connection is lost. 0: the value of the endpoint.
+    // The timeout of the open connection, `timeout_ms` of rakwire_options_t. 0: the value of the endpoint.
     uint32_t timeout_ms;
     // The interval between requests. 0: the value of the endpoint.
     uint32_t interval_ms;
-    // The number of requests. 0: the value of the endpoint.
+    // The number of requests; 1 and 2 count as 3. 0: the value of the endpoint.
     uint8_t attempts;
     // The RakNet protocol version. 0: the version of the endpoint, or the server's if that differs.
     uint8_t protocol_version;
@@ -847,13 +847,14 @@ rakwire_result_t rakwire_disconnect_with(rakwire_endpoint_t endpoint,
                                          uint8_t channel,
                                          uint8_t priority);
 
-// Sets the time without an acknowledgement after which a connection is lost. During an attempt it applies to all addresses.
+// Sets the timeout of a connection, `timeout_ms` of rakwire_options_t. During an attempt it applies to all addresses.
 rakwire_result_t rakwire_set_timeout(rakwire_endpoint_t endpoint,
                                      rakwire_connection_t connection,
                                      uint32_t timeout_ms);
 
 // Returns the number of connections, including those opening or closing. Stores their handles in `connections`, which holds
-// `capacity` handles and may be null if that is 0. If they do not fit, returns RAKWIRE_ERROR_BUFFER, unless `capacity` is 0.
+// `capacity` handles. If the handles do not fit, returns RAKWIRE_ERROR_BUFFER. If `capacity` is 0, only returns the number, and
+// `connections` may be null.
 rakwire_result_t rakwire_connections(rakwire_endpoint_t endpoint,
                                      rakwire_connection_t *connections,
                                      size_t capacity);
@@ -936,8 +937,8 @@ rakwire_result_t rakwire_connection_stats(rakwire_endpoint_t endpoint,
                                           rakwire_connection_t connection,
                                           rakwire_connection_stats_t *stats);
 
-// Stores the number of dropped datagrams per reason in `counts`, which holds `capacity` numbers and may be null if that is 0.
-// Returns the number of reasons; those beyond `capacity` are not stored. rakwire_drop_name() returns their names.
+// Stores the number of dropped datagrams per reason in `counts`, which holds `capacity` numbers. It may be null if `capacity`
+// is 0. Returns the number of reasons; those beyond `capacity` are not stored. rakwire_drop_name() returns their names.
 rakwire_result_t rakwire_drops(rakwire_endpoint_t endpoint,
                                uint64_t *counts,
                                size_t capacity);

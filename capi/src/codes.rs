@@ -51,7 +51,7 @@ pub const RAKWIRE_ERROR_NO_ROOM: i32 = -18;
 pub const RAKWIRE_ERROR_UNSUPPORTED: i32 = -19;
 /// The operating system returned an error, for example for random bytes or a file.
 pub const RAKWIRE_ERROR_SYSTEM: i32 = -20;
-/// The caller's buffer is too small. The required length is stored in the length argument.
+/// The caller's buffer is too small. The required length is stored in the length argument, if the function has one.
 pub const RAKWIRE_ERROR_BUFFER: i32 = -21;
 /// The combination of keys, trust, identity and token is invalid.
 pub const RAKWIRE_ERROR_SECURITY: i32 = -22;
@@ -97,7 +97,7 @@ const fn describe(code: i32) -> &'static CStr {
     }
 }
 
-/// The failure of a call. It fits in a register, so that it costs calls that succeed little.
+/// The failure of a call. It fits in a register, which keeps successful calls fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) code: i32,
@@ -179,10 +179,10 @@ fn set_last_error(text: impl Display) {
     });
 }
 
-/// The memory of a text in bytes, enough for the longest string of a caller and for what is wrong with it.
+/// The memory of a text in bytes, enough for the longest string of a caller and a description of its fault.
 const TEXT_MEMORY: usize = 1_024 + 256;
 
-/// A NUL-terminated text in memory of its own, which never grows.
+/// A NUL-terminated text in a buffer of fixed size.
 struct FixedText {
     length: usize,
     /// The text. The bytes after it are not cleared, except for the first, which is 0.

@@ -171,7 +171,7 @@ pub unsafe extern "C" fn rakwire_disconnect_with(
     })
 }
 
-/// Sets the time without an acknowledgement after which a connection is lost. During an attempt it applies to all addresses.
+/// Sets the timeout of a connection, `timeout_ms` of rakwire_options_t. During an attempt it applies to all addresses.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_set_timeout(
     endpoint: RakwireEndpoint,
@@ -188,7 +188,8 @@ pub extern "C" fn rakwire_set_timeout(
 }
 
 /// Returns the number of connections, including those opening or closing. Stores their handles in `connections`, which holds
-/// `capacity` handles and may be null if that is 0. If they do not fit, returns RAKWIRE_ERROR_BUFFER, unless `capacity` is 0.
+/// `capacity` handles. If the handles do not fit, returns RAKWIRE_ERROR_BUFFER. If `capacity` is 0, only returns the number, and
+/// `connections` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_connections(
     endpoint: RakwireEndpoint,
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_keeps_its_handle_at_the_next_address() {
+    fn an_attempt_keeps_its_handle_for_its_next_address() {
         let silent = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let silent = silent.local_addr().expect("an address");
         let silent_too = UdpSocket::bind("127.0.0.1:0").expect("a free port");
@@ -299,8 +300,9 @@ mod tests {
         assert_eq!(event.address, address_of(silent_too));
     }
 
-    /// Starts an attempt at a silent address and then at `next`, and returns when the first has failed. The program does not know
-    /// yet, since it has not polled. Also returns the silent address, and the handles of endpoint and attempt.
+    /// Starts an attempt at an address that does not answer and then at `next`. Returns once the first address has
+    /// failed. No event has been polled yet, so the caller has not seen the failure. Returns the socket of the first
+    /// address, and the handles of the endpoint and of the attempt.
     fn attempt_between_addresses(options: Options, next: SocketAddr) -> (UdpSocket, u64, u64) {
         let silent = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let addresses = vec![silent.local_addr().expect("an address"), next];
@@ -320,7 +322,7 @@ mod tests {
         (silent, registry::insert(client).expect("a free slot"), number)
     }
 
-    /// Updates an endpoint until it has an event. It gives up after many updates.
+    /// Updates an endpoint until it has an event, and returns the event. Panics after 20,000 updates without an event.
     fn next_event(endpoint: u64, mut meanwhile: impl FnMut()) -> RakwireEvent {
         let poll = |endpoint: &mut Endpoint| {
             endpoint.polled.update();
@@ -334,7 +336,7 @@ mod tests {
             meanwhile();
             std::thread::sleep(duration(1));
         }
-        panic!("no event");
+        panic!("no event in 20,000 updates");
     }
 
     #[test]
@@ -369,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_set_during_an_attempt_holds_at_the_next_address() {
+    fn a_timeout_set_during_an_attempt_applies_to_the_next_address() {
         let mut server = endpoint(Options::server(4).expect("entropy"));
         let next = server.polled.local_addr();
         let mut options = Options::client().expect("entropy");

@@ -80,7 +80,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes one event. It is a function of its own, so that a message does not pay for the loop.
+    /// Takes one event. A separate function, because the loop in [`poll`](Self::poll) would slow down message events.
     #[inline(never)]
     fn next(&mut self, event: &mut RakwireEvent) -> Next {
         if let Some(client) = self.incoming.as_ref().and_then(Incoming::pop) {
@@ -121,7 +121,7 @@ impl Endpoint {
                     self.connections.rename(event.connection, next);
                     return true;
                 }
-                // The program has disconnected after the address failed, but before it could know that.
+                // The program has disconnected after the address failed, but before it was notified.
                 Step::Cancelled => event.reason = RAKWIRE_FAILURE_CANCELLED,
                 Step::Over => {}
             },
@@ -196,7 +196,7 @@ impl Attempted {
 /// The length in bytes above which a message is returned in its own vector. Shorter ones are copied to reused memory.
 const COPIED: usize = 4_096;
 
-/// Writes down an event other than a message, and returns its meaning for attempts.
+/// Fills in an event other than a message, and returns its meaning for attempts.
 #[inline(never)]
 fn describe(
     from: &Event<'_, RakNet>,
@@ -325,7 +325,7 @@ impl Connections {
         number
     }
 
-    /// Gives a number to the connection that continues its attempt.
+    /// Assigns the handle of an attempt to the connection that continues the attempt at its next address.
     fn rename(&mut self, number: u64, id: ConnectionId) {
         let before = self.find(number);
         if let Some(before) = before {
@@ -354,7 +354,7 @@ const KEPT: usize = 64 << 10;
 
 /// The messages borrowed by the program. Their memory is reused after release.
 ///
-/// The low 16 bits of a handle are those of the number of its slot.
+/// The low 16 bits of a handle are the low 16 bits of its slot index.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     slots: Vec<Slot>,
@@ -364,7 +364,7 @@ pub(crate) struct Messages {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// The handle of the borrowed message, or 0. A new one for each message, to detect stale handles.
+    /// The handle of the borrowed message, or 0. Each message gets a new handle, so that stale handles are detected.
     handle: u64,
     bytes: Vec<u8>,
 }
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn more_messages_than_the_slots_of_a_handle_can_be_borrowed() {
+    fn more_than_65536_messages_can_be_borrowed() {
         let mut messages = Messages::default();
         let mut event = RakwireEvent::zeroed();
         let mut lend = || {
@@ -515,7 +515,7 @@ mod tests {
         all.rename(number, second);
         assert_eq!((all.find(number), all.number_of(second)), (Some(second), number));
         let other = all.number_of(third);
-        assert_ne!(other, number, "a new connection in the freed slot has another handle");
+        assert_ne!(other, number, "a new connection in the freed slot must get another handle");
         assert_eq!((all.find(other), all.find(number)), (Some(third), Some(second)));
         all.rename(number, ConnectionId::without_peer(9));
         assert_eq!(all.find(number), Some(ConnectionId::without_peer(9)));

@@ -91,8 +91,8 @@ impl Incoming {
 }
 
 impl Inner {
-    /// Stores the request of a client. A repeated request replaces the previous one. With another GUID it is a new request, which
-    /// invalidates the handle of the previous one, so that a decision always applies to the GUID that the program was notified of.
+    /// Stores the request of a client. A repeated request replaces the previous one. With another GUID, it invalidates the handle
+    /// of the previous request: a decision always applies to the GUID that the program was notified of.
     fn keep(&mut self, client: &Client) {
         let Some((remote, datagram)) = self.current.take().filter(|(from, _)| *from == client.remote) else {
             return;
@@ -170,7 +170,10 @@ mod tests {
         let (remote, datagram) = incoming.take(new.request, Decision::Accept).expect("a request");
         assert_eq!((remote, &*datagram), (client(1).remote, &[OPEN_CONNECTION_REQUEST_2, 1][..]));
         assert_eq!(incoming.decide(&client(1)), Decision::Accept);
-        assert!(incoming.take(new.request, Decision::Accept).is_none(), "a request can be decided only once");
+        assert!(
+            incoming.take(new.request, Decision::Accept).is_none(),
+            "a request must be decided only once"
+        );
     }
 
     #[test]
@@ -188,7 +191,7 @@ mod tests {
         let new = incoming.pop().expect("a client");
         let (_, datagram) = incoming.take(new.request, Decision::Accept).expect("a request");
         assert_eq!((new.guid, &*datagram), (9, &[OPEN_CONNECTION_REQUEST_2, 9][..]));
-        assert!(incoming.pop().is_none(), "a repeated request of the same client is not announced again");
+        assert!(incoming.pop().is_none(), "a repeated request must not be announced again");
     }
 
     #[test]

@@ -348,7 +348,11 @@ mod tests {
         assert_eq!(refused.err().map(|failure| failure.code), Some(RAKWIRE_ERROR_SIZE));
         // SAFETY: as above.
         unsafe { write_struct(place, &Old { size: 0, first: 9 }) }.expect("a known size");
-        assert_eq!(new, New { size: 16, first: 9, second: 1 << 40 }, "unknown fields are not changed");
+        assert_eq!(
+            new,
+            New { size: 16, first: 9, second: 1 << 40 },
+            "fields that the library does not know must not change"
+        );
     }
 
     #[test]

@@ -161,7 +161,7 @@ mod kind {
     /// Reads the token keys that a server accepts. Their number is checked before they are read.
     ///
     /// # Safety
-    /// The pointers in the options are null or valid: `token_keys` points to as many keys as `token_key_count` says.
+    /// The pointers in the options are null or valid: `token_keys` points to `token_key_count` keys.
     unsafe fn token_keys(from: &RakwireOptions) -> Outcome<Vec<TokenKey>> {
         // SAFETY: required of the caller of this function.
         let file = unsafe { text(from.token_key_file) }?;
@@ -522,7 +522,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "secure")]
-    fn token_keys_are_counted_before_they_are_read() {
+    fn too_many_token_keys_are_refused_without_reading_them() {
         let key = [1_u8; 32];
         for count in [5, 1 << 26, u32::MAX] {
             let failure =

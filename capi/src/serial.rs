@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// How many numbers an endpoint reserves at once for its messages.
+/// The number of serial numbers that an endpoint reserves at once for its messages.
 const RESERVED: u64 = 256;
 
 /// Returns a handle that no other call returns. Its low 16 bits are `slot`.
@@ -18,7 +18,7 @@ const fn in_slot(serial: u64, slot: u16) -> u64 {
     serial << 16 | slot as u64
 }
 
-/// Makes handles like [`handle`], for messages. It reserves numbers in advance, so that a message costs no atomic operation.
+/// Creates handles like [`handle`], for messages. Reserves numbers in advance, so that a message needs no atomic operation.
 #[derive(Debug, Default)]
 pub(crate) struct Serials {
     next: u64,

@@ -101,8 +101,8 @@ pub unsafe extern "C" fn rakwire_connection_stats(
     })
 }
 
-/// Stores the number of dropped datagrams per reason in `counts`, which holds `capacity` numbers and may be null if that is 0.
-/// Returns the number of reasons; those beyond `capacity` are not stored. rakwire_drop_name() returns their names.
+/// Stores the number of dropped datagrams per reason in `counts`, which holds `capacity` numbers. It may be null if `capacity`
+/// is 0. Returns the number of reasons; those beyond `capacity` are not stored. rakwire_drop_name() returns their names.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_drops(
     endpoint: RakwireEndpoint,

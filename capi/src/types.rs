@@ -230,9 +230,9 @@ pub struct RakwireOptions {
     pub max_connections: u32,
     /// The number of 512-byte blocks for queued and unacknowledged messages. 0: enough for `max_connections`.
     pub blocks: u32,
-    /// The maximum length of a received message in bytes. Default: 4,000,000.
+    /// The maximum length of a sent message in bytes. Default: 4,000,000.
     pub max_message_len: u32,
-    /// The time without an acknowledgement after which a connection is lost. Default: 10,000.
+    /// The time without a datagram from the peer after which a connection with unacknowledged data is lost. Default: 10,000.
     pub timeout_ms: u32,
     /// The maximum time for which a closing connection waits for acknowledgements. Default: 5,000.
     pub close_timeout_ms: u32,
@@ -242,7 +242,7 @@ pub struct RakwireOptions {
     pub unreliable_timeout_ms: u32,
     /// The interval between requests of a connection attempt. Default: 500.
     pub connect_interval_ms: u32,
-    /// The number of requests of a connection attempt, 1 to 255. Default: 12.
+    /// The number of requests of a connection attempt, 1 to 255; 1 and 2 count as 3. Default: 12.
     pub connect_attempts: u32,
     /// The number of parts of a split message between progress events. Default: 0, no events.
     pub progress_interval: u32,
@@ -322,11 +322,11 @@ pub struct RakwireConnectOptions {
     pub size: u32,
     /// The maximum duration of the attempt. 0: limited only by `attempts`.
     pub connect_timeout_ms: u32,
-    /// The time without an acknowledgement after which this connection is lost. 0: the value of the endpoint.
+    /// The timeout of the open connection, `timeout_ms` of rakwire_options_t. 0: the value of the endpoint.
     pub timeout_ms: u32,
     /// The interval between requests. 0: the value of the endpoint.
     pub interval_ms: u32,
-    /// The number of requests. 0: the value of the endpoint.
+    /// The number of requests; 1 and 2 count as 3. 0: the value of the endpoint.
     pub attempts: u8,
     /// The RakNet protocol version. 0: the version of the endpoint, or the server's if that differs.
     pub protocol_version: u8,

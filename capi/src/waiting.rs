@@ -27,7 +27,7 @@ pub extern "C" fn rakwire_wait(endpoint: RakwireEndpoint, timeout_ms: u32) -> Ra
     })
 }
 
-/// Waits for a datagram. Returns whether one arrived, or `None` after a signal.
+/// Waits for a datagram. Returns true if a datagram arrived, false after `limit`, and `None` after a signal.
 fn wait_for(socket: &std::net::UdpSocket, limit: Option<Duration>) -> Result<Option<bool>, Failure> {
     // A duration that the operating system cannot represent means no limit.
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());

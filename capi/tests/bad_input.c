@@ -96,7 +96,7 @@ static void *ends_with_an_open_endpoint(void *place)
     return NULL;
 }
 
-/* Checks that the library writes nothing behind the structs that it knows, although their size is that of a newer version. */
+/* Checks that the library writes nothing after the structs that it knows, although `size` is that of a newer version. */
 static void bytes_behind_a_struct(rakwire_endpoint_t endpoint)
 {
     struct { rakwire_event_t event; uint8_t behind[128]; } larger;

@@ -87,8 +87,8 @@ static void views()
 #endif
 }
 
-// A client sends a message and disconnects before the server's next update, which returns both events. The server of the
-// documents then answers a connection that no longer exists.
+// A client sends a message and disconnects before the server's next update, which returns both events. When the server
+// replies, the connection is already closed. The servers in the documents therefore use try_send().
 static void a_message_and_a_disconnect_in_one_frame()
 {
     rakwire::Endpoint server(rakwire::Options().bind("127.0.0.1:0").max_incoming(8));
@@ -112,7 +112,7 @@ static void a_message_and_a_disconnect_in_one_frame()
         // An acknowledgement of a reliable message would delay the disconnect.
         client.send(there, "\x86hello", {rakwire::Reliability::Unreliable});
         client.disconnect(there);
-        // The disconnect follows the message in a later frame, before the server's next one.
+        // The client disconnects in a later frame than it sends. The server receives both in one frame.
         for (int frame = 0; frame < 50; frame++) {
             client.flush();
             std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -1,7 +1,7 @@
 // A small chat, written for SLikeNet. It compiles with the headers of SLikeNet (-DSLIKENET), of RakNet 4 (-DORIGINAL,
 // with a namespace alias) and of rakwire.
 //
-//     chat server PORT          prints `ready PORT`, and ends after two clients have left
+//     chat server PORT          prints `ready PORT`, and exits after two clients have disconnected
 //     chat client PORT NAME     waits for the other client, greets it, and prints the received messages
 #if defined(SLIKENET)
 #include "slikenet/BitStream.h"
@@ -135,7 +135,7 @@ static int client(unsigned short port, const char *name)
         }
         RakSleep(5);
     }
-    // Waits until the sent messages have left before closing the connection.
+    // Waits until the queued messages were sent, before closing the connection.
     RakSleep(50);
     peer->CloseConnection(server, true);
     peer->Shutdown(300);

@@ -1,7 +1,7 @@
-// A small program for RakNet 4, which compiles with the headers of RakNet 4 (-DORIGINAL) and of rakwire: a server and a
+// A small program that compiles with the headers of RakNet 4 (-DORIGINAL) and with those of rakwire: a server and a
 // client with passwords, pings, ordered messages, receipts and bit streams.
 //
-//     compat server PORT        prints `ready PORT` and echoes until one client has left
+//     compat server PORT        prints `ready PORT`, and echoes until a client has disconnected
 //     compat client PORT        sends messages, checks the echoes, and prints the events
 //     compat bits               prints the bytes of bit streams
 //     compat silent             closes a connection without a notification between messages, and prints the packets that follow

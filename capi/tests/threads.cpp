@@ -1,4 +1,4 @@
-// Tests calls of the C++ headers on a thread to which their object does not belong: they stop a debug build by assert(), and
+// Tests calls of the C++ headers on a thread to which their object does not belong. They stop a debug build by assert(), and
 // fail without an effect in other builds. The second program is compiled with NDEBUG.
 #include <rakwire.hpp>
 #include <rakwire/raknet_compat.h>

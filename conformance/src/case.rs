@@ -209,7 +209,7 @@ pub enum Outcome {
 /// The result of a case.
 #[derive(Debug)]
 pub struct Report {
-    /// The case.
+    /// The case that ran.
     pub case: &'static Case,
     /// The outcome of the case.
     pub outcome: Outcome,

@@ -6,9 +6,9 @@ use std::time::Duration;
 /// The reason why a check stopped early.
 #[derive(Debug)]
 pub enum Stop {
-    /// The peer did not meet the requirement.
+    /// The peer did not meet the requirement, for this reason.
     Failed(String),
-    /// The case does not apply to this peer.
+    /// The case does not apply to this peer, for this reason.
     Skipped(String),
     /// The socket of the suite failed.
     Socket(io::Error),
@@ -43,7 +43,7 @@ pub fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Check {
 pub struct Timing {
     /// The time limit for an answer that is due immediately.
     pub answer: Duration,
-    /// How long a check waits before it concludes that there is no answer.
+    /// The time without an answer after which a check concludes that there is none.
     pub quiet: Duration,
     /// The maximum time after which a peer closes an unresponsive connection.
     pub lifetime: Duration,

@@ -13,14 +13,14 @@ pub struct Came {
     pub at: Instant,
     /// The bytes of the datagram.
     pub bytes: Vec<u8>,
-    /// The packet.
+    /// The decoded packet.
     pub packet: Packet,
 }
 
-/// A client connection.
+/// A connection of the suite to a server of the Game Protocol.
 #[derive(Debug)]
 pub struct GameSession {
-    /// The socket.
+    /// The socket of the connection.
     pub link: Link,
     /// The seasoning: the salt XOR the server's pepper, which the client sends to open the connection.
     pub seasoning: [u8; 4],
@@ -122,12 +122,12 @@ impl GameSession {
         }
     }
 
-    /// Handles received datagrams for a time.
+    /// Handles received datagrams for `time`.
     pub fn pass(&mut self, time: Duration) -> Check {
         self.wait(time, |_| false).map(|_| ())
     }
 
-    /// Handles received datagrams for the time after which no answer is expected.
+    /// Handles received datagrams for `timing.quiet`, after which no answer is expected.
     pub fn quiet(&mut self) -> Check {
         self.pass(self.link.timing.quiet)
     }

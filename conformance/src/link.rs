@@ -21,7 +21,7 @@ pub struct Entry {
     pub socket: usize,
     /// True if the suite sent the datagram, false if it received it.
     pub sent: bool,
-    /// The bytes.
+    /// The bytes of the datagram.
     pub bytes: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// The number of datagrams that a dump shows from the start of the trace, and as many from its end.
+    /// The number of datagrams that a dump shows from the start of the trace. It shows the same number from the end.
     const SHOWN: usize = 40;
 
     /// Returns the time since the case began.
@@ -210,7 +210,7 @@ impl Link {
         }
     }
 
-    /// Sends bytes unencrypted. If the peer's port is closed, that is not an error.
+    /// Sends bytes unencrypted. A closed port of the peer is not an error.
     pub fn send_as_it_is(&mut self, bytes: &[u8]) -> Check {
         self.trace.push(self.number, true, bytes);
         self.sent += bytes.len();

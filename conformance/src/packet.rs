@@ -11,10 +11,10 @@ pub const END: u8 = 8;
 /// The maximum number of bytes in a chunk.
 pub const CHUNK: usize = 504;
 
-/// A packet of a connection.
+/// A packet of a connection of the Game Protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The flags.
+    /// The flags: a combination of [`REL`], [`ACK`], [`FIN`] and [`END`].
     pub flags: u8,
     /// The index of the chunk.
     pub chunk: u8,

@@ -128,8 +128,8 @@ fn about(run: &Run, out: &mut String) {
 /// The maximum number of rows below a heading, to keep the page readable.
 const ROWS: usize = 50;
 
-/// Appends a heading, and a row for each case that any peer has with this outcome. The row has the reason for the first
-/// of these peers.
+/// Appends a heading, and a row for each case with this outcome in any run. The row has the reason from the first such
+/// run.
 fn failures(runs: &[&Run], title: &str, outcome: &str, out: &mut String) {
     let mut rows: BTreeMap<u16, (&Judged, Vec<&str>)> = BTreeMap::new();
     for run in runs {

@@ -118,13 +118,13 @@ pub struct Peer {
 /// The peer under test, and the command that tested it.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
-    /// The address.
+    /// The address of the peer.
     pub target: String,
-    /// `server`, `client` or `game-server`.
+    /// `server`, `client`, `game-server` or `secure-server`.
     pub role: String,
     /// The command line of the suite.
     pub command: String,
-    /// The peer.
+    /// The description of the peer.
     pub peer: Peer,
 }
 

@@ -218,7 +218,7 @@ pub struct SecureReply {
     pub cookie: u32,
     /// The key's 64 bytes.
     pub key: [u8; 64],
-    /// The MTU.
+    /// The MTU that the server offers, in bytes, including 28 for IP and UDP headers.
     pub mtu: u16,
 }
 

@@ -12,18 +12,18 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A received capsule.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// The datagram number.
+    /// The number of the datagram that contained the capsule.
     pub datagram: u32,
     /// The time at which the capsule was received.
     pub at: Instant,
-    /// The capsule.
+    /// The decoded capsule.
     pub capsule: Capsule,
 }
 
-/// A connection.
+/// A RakNet connection of the suite with the tested peer.
 #[derive(Debug)]
 pub struct Session {
-    /// The socket.
+    /// The socket of the connection.
     pub link: Link,
     /// The GUID of this client.
     pub guid: u64,
@@ -41,9 +41,9 @@ pub struct Session {
     pub acknowledges: bool,
     /// True if pings from the peer are answered.
     pub answers_pings: bool,
-    /// The ranges in all received acknowledgements.
+    /// The ranges of datagram numbers in all received acknowledgements.
     pub acked: Vec<(u32, u32)>,
-    /// The ranges in all received negative acknowledgements.
+    /// The ranges of datagram numbers in all received negative acknowledgements.
     pub missing: Vec<(u32, u32)>,
     /// The received acknowledgements with their times.
     pub receipts: Vec<(Instant, Vec<u8>)>,
@@ -270,19 +270,20 @@ impl Session {
         self.arrivals.iter().filter(whole).filter(move |arrival| arrival.capsule.payload.first() == Some(&id))
     }
 
-    /// Returns true if a datagram was acknowledged.
+    /// Returns true if the peer has acknowledged datagram `number`.
     #[must_use]
     pub fn is_acked(&self, number: u32) -> bool {
         self.acked.iter().any(|&(first, last)| (first..=last).contains(&number))
     }
 
-    /// Returns true if a datagram was negatively acknowledged.
+    /// Returns true if the peer has reported datagram `number` as missing.
     #[must_use]
     pub fn is_missing(&self, number: u32) -> bool {
         self.missing.iter().any(|&(first, last)| (first..=last).contains(&number))
     }
 
-    /// Waits for the acknowledgement of a datagram. Returns false if none arrives in time.
+    /// Waits for the acknowledgement of datagram `number`. Returns false if none arrives within the time limit of an
+    /// answer.
     pub fn wait_ack(&mut self, number: u32) -> Check<bool> {
         let answer = self.link.timing.answer;
         self.wait(answer, |session| session.is_acked(number))
@@ -302,12 +303,12 @@ impl Session {
         }
     }
 
-    /// Handles received datagrams for a time.
+    /// Handles received datagrams for `time`.
     pub fn pass(&mut self, time: Duration) -> Check {
         self.wait(time, |_| false).map(|_| ())
     }
 
-    /// Handles received datagrams for the time after which no answer is expected.
+    /// Handles received datagrams for `timing.quiet`, after which no answer is expected.
     pub fn quiet(&mut self) -> Check {
         self.pass(self.link.timing.quiet)
     }

@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How a client comes to connect to the suite.
+/// The source of the clients that connect to the suite.
 #[derive(Clone, Debug)]
 pub enum Dialler {
-    /// A client that is started elsewhere and connects repeatedly.
+    /// The suite does not start the client. The client must reconnect for each case.
     Other,
     /// A shell command line. `{}` is replaced by the address, and `{port}` by the port.
     Command(String),
@@ -24,7 +24,7 @@ pub enum Dialler {
 pub struct Listening {
     /// The address. With port 0, each case uses another port.
     pub address: SocketAddr,
-    /// The client.
+    /// The source of the client.
     pub dialler: Dialler,
     /// The time limit for a client to connect.
     pub patience: Duration,
@@ -37,7 +37,7 @@ impl Listening {
         !matches!(self.dialler, Dialler::Other)
     }
 
-    /// Starts a client, unless it is started elsewhere.
+    /// Starts a client that connects to `address`. Returns `None` if the suite does not start clients.
     ///
     /// # Errors
     ///

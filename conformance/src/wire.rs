@@ -175,7 +175,7 @@ pub struct Split {
     pub count: u32,
     /// The id that all parts of a message share.
     pub id: u16,
-    /// The position of this part.
+    /// The index of this part, from 0.
     pub index: u32,
 }
 
@@ -298,9 +298,9 @@ pub enum Datagram {
         /// True if the datagram consists of valid capsules only.
         clean: bool,
     },
-    /// An acknowledgement with its ranges.
+    /// An acknowledgement, with its ranges of datagram numbers.
     Ack(Vec<(u32, u32)>),
-    /// A negative acknowledgement with its ranges.
+    /// A negative acknowledgement, with its ranges of datagram numbers.
     Nak(Vec<(u32, u32)>),
 }
 
@@ -378,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_of_raknet_md_are_read_and_written() {
+    fn the_examples_of_raknet_md_are_encoded_byte_for_byte() {
         let mut address = Vec::new();
         put_address(&mut address, "127.0.0.1:19132".parse().unwrap());
         assert_eq!(address, [0x04, 0x80, 0xff, 0xff, 0xfe, 0x4a, 0xbc]);

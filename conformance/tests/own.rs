@@ -28,7 +28,7 @@ impl Echo {
             .expect("the program starts");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let address = loop {
-            let line = lines.next().expect("the server says where it listens").expect("a line of text");
+            let line = lines.next().expect("the server prints its address").expect("a line of text");
             let word = line.split_whitespace().find_map(|word| word.parse().ok());
             if let Some(address) = word {
                 break address;
@@ -56,8 +56,8 @@ fn program() -> Option<String> {
     program
 }
 
-/// The only SHOULD that rakwire's server does not meet. It answers request 2 only from addresses to which it has sent a
-/// reply 1: other addresses may be forged, and reply 2 is longer than request 2.
+/// The only SHOULD that rakwire's server does not meet: it answers request 2 only from addresses to which it has sent a
+/// reply 1. Other addresses may be forged, and reply 2 is longer than request 2.
 const REQUEST_2_ALONE: u16 = 318;
 
 /// Runs all cases of a role. Fails if any MUST or SHOULD is not met.
@@ -117,7 +117,7 @@ fn the_rakwire_secure_server_passes_every_case() {
         return;
     };
     let key = concat!(env!("CARGO_TARGET_TMPDIR"), "/conformance-server.key");
-    // If the file exists, use the key of an earlier run.
+    // Fails if the file exists. The server then uses its key, which an earlier run generated.
     let _ = Command::new(&program).args(["keygen", key]).output().expect("the program starts");
     let echo = Echo::start(&program, &["--secure", key]);
     strictly(Role::SecureServer, echo.address, &options());

@@ -62,7 +62,7 @@ fn a_case_fails_if_no_client_connects_in_time() {
 
 #[test]
 #[cfg(unix)]
-fn each_case_starts_and_stops_a_server_on_its_port() {
+fn a_started_server_gets_its_address_and_port_and_is_stopped_on_drop() {
     let folder = env!("CARGO_TARGET_TMPDIR");
     let file = format!("{folder}/started-by-the-suite");
     let line = format!("sh -c 'echo $$ {{port}} {{}} > {file}; echo ready; exec cat'");

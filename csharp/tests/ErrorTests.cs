@@ -160,7 +160,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void invalid_options_are_refused()
+        static void invalid_options_and_arguments_are_refused()
         {
             Expect.Fails(ErrorCode.Argument, () => new Endpoint(new EndpointOptions { Mtu = 100 }));
             Expect.Fails(ErrorCode.Argument, () => new Endpoint(new EndpointOptions { ConnectAttempts = 0 }));

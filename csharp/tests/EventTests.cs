@@ -235,7 +235,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void a_server_applies_its_cookie_congestion_and_pong_options()
+        static void clients_connect_with_each_cookie_policy_and_pongs_can_be_disabled()
         {
             Action<Action<EndpointOptions>, Action<Pair>> server = (change, test) =>
             {
@@ -271,7 +271,7 @@ namespace Rakwire.Tests
                 pair.Client.Send(pair.There, message);
                 pair.WaitFor(pair.Server, EventKind.Message);
                 Expect.True(clock.ElapsedMilliseconds > 300,
-                    "10,000 bytes take longer at 10,000 bytes per second: " + clock.ElapsedMilliseconds);
+                    "10,000 bytes need more than 300 ms at 10,000 bytes per second: " + clock.ElapsedMilliseconds);
             }
         }
 

@@ -6,7 +6,7 @@ namespace Rakwire.Tests
     {
         const int Messages = 100000;
 
-        /// <summary>Sends messages from client to server and back. Keeps every tenth echo beyond its event.</summary>
+        /// <summary>Sends messages from client to server and back. Calls Keep on every tenth echo.</summary>
         static void Echo(Pair pair, int messages, byte[] message)
         {
             int sent = 0, returned = 0;

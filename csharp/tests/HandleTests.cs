@@ -90,7 +90,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void endpoints_on_different_threads_work_in_parallel()
+        static void endpoints_on_different_threads_exchange_messages_in_parallel()
         {
             var problems = new Exception[2];
             var threads = new Thread[2];

@@ -7,7 +7,7 @@ namespace Rakwire.Tests
     static class MessageTests
     {
         [Test]
-        static void messages_are_echoed_both_ways_with_each_reliability_and_channel()
+        static void messages_are_echoed_with_each_reliability_and_priority()
         {
             using (var pair = Pair.Connected())
                 foreach (Reliability reliability in Enum.GetValues(typeof(Reliability)))
@@ -28,16 +28,17 @@ namespace Rakwire.Tests
                         }
         }
 
-        /// <summary>The server in the README then answers a connection that no longer exists, so it must not throw.</summary>
+        /// <summary>When the server replies, the connection is already closed. The server in the README therefore uses
+        /// TrySend, because Send throws.</summary>
         [Test]
-        static void a_message_and_a_disconnect_in_one_frame_leave_a_server_running()
+        static void try_send_to_a_client_that_disconnected_in_the_same_frame_returns_not_connected()
         {
             using (var pair = Pair.Connected())
             {
                 // An acknowledgement of a reliable message would delay the disconnect.
                 pair.Client.Send(pair.There, new byte[] { 0x86, 7 }, Reliability.Unreliable);
                 pair.Client.Disconnect(pair.There);
-                // The disconnect follows the message in a later frame, before the server's next one.
+                // The client disconnects in a later frame than it sends. The server receives both in one frame.
                 for (int frame = 0; frame < 50; frame++)
                 {
                     pair.Client.Flush();
@@ -149,7 +150,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void bytes_of_an_event_are_inaccessible_after_keep()
+        static void an_event_can_be_kept_only_once()
         {
             using (var pair = Pair.Connected())
             {

@@ -81,8 +81,8 @@ namespace Rakwire.Tests
                 return this;
             }
 
-            /// <summary>Runs all players until a player has a handler call that begins with this text. Removes and
-            /// returns it, and removes earlier calls.</summary>
+            /// <summary>Runs all players until `player` has a handler call that begins with `call`. Returns that call,
+            /// and removes it and all earlier ones.</summary>
             internal string WaitFor(Player player, string call)
             {
                 for (int frame = 0; frame < 10000; frame++)
@@ -97,7 +97,7 @@ namespace Rakwire.Tests
                     Frame();
                     Thread.Sleep(1);
                 }
-                throw new Exception("no call " + call + ", but " + string.Join("; ", player.Calls));
+                throw new Exception("the transport did not call " + call + ", but " + string.Join("; ", player.Calls));
             }
 
             /// <summary>Runs 100 frames, so that all messages are acknowledged and closing need not wait for

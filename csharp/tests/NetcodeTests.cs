@@ -92,7 +92,7 @@ namespace Rakwire.Tests
                     Frame();
                     Thread.Sleep(1);
                 }
-                throw new Exception("no event " + kind);
+                throw new Exception("no event of the kind " + kind);
             }
 
             /// <summary>Runs 100 frames, so that all messages are acknowledged and closing need not wait for
@@ -189,7 +189,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void shutting_down_the_host_disconnects_its_clients()
+        static void shutdown_of_either_side_disconnects_the_other()
         {
             using (Game game = new Game().Connect())
             {
@@ -232,7 +232,7 @@ namespace Rakwire.Tests
         }
 
         [Test]
-        static void invalid_addresses_fail_to_start()
+        static void transports_with_invalid_addresses_do_not_start()
         {
             using (var player = new Player())
             {

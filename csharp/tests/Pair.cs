@@ -101,7 +101,7 @@ namespace Rakwire.Tests
                 Frame(Client, atClient);
                 Thread.Sleep(1);
             }
-            throw new Exception("no event " + kind);
+            throw new Exception("no event of the kind " + kind);
         }
 
         /// <summary>Updates both endpoints until neither has a connection.</summary>

@@ -20,13 +20,13 @@ namespace Rakwire.Tests
         internal static void Bytes(ReadOnlySpan<byte> expected, ReadOnlySpan<byte> found)
         {
             if (!expected.SequenceEqual(found))
-                throw new Exception("the bytes differ: expected " + expected.Length + " bytes, found " + found.Length + " bytes");
+                throw new Exception("the bytes differ; expected length " + expected.Length + ", found length " + found.Length);
         }
 
         internal static void True(bool holds, string condition)
         {
             if (!holds)
-                throw new Exception("this does not hold: " + condition);
+                throw new Exception("this is not true: " + condition);
         }
 
         /// <summary>Runs an action that must throw a <c>T</c>, and returns the exception.</summary>

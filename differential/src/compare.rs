@@ -121,7 +121,7 @@ impl<'a> Case<'a> {
             Stream::Calls | Stream::Connection(_) => None,
             Stream::Messages { reliability, .. } => self.messages(*reliability, one, two),
             Stream::Receipts(_) => self.receipts(one, two),
-            // Each of these messages is sent in a datagram of its own, without any guarantee.
+            // Each of these messages is sent in a separate datagram, which may be lost or reordered.
             Stream::Unconnected | Stream::Pings => {
                 reordered(one, two, Rule::Path).or_else(|| self.unconnected(one, two))
             }

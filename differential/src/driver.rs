@@ -8,9 +8,9 @@ use std::sync::mpsc::{self, Receiver};
 /// A line of a driver's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// The result of a call.
+    /// The result of a call, without the prefix `= `.
     Result(String),
-    /// An event.
+    /// An event, without the prefix `! `.
     Event(String),
 }
 

@@ -132,8 +132,8 @@ fn carry(shared: &Mutex<Shared>, is_over: &AtomicBool) {
     }
 }
 
-/// Moves received datagrams into the links, and sends datagrams that have left the links. Returns true if any datagram
-/// moved.
+/// Passes received datagrams to the links, and sends the datagrams that the links deliver. Returns true if it received
+/// or sent a datagram.
 fn step(shared: &mut Shared, now: Instant, bytes: &mut [u8]) -> bool {
     let mut moved = false;
     let peers = shared.peers;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rakwire::sim::Conditions;
 
-/// A script.
+/// A script: the calls of its peers, and what happens between them.
 #[derive(Clone, Debug)]
 pub struct Script {
     /// The name of the script, used in `differences.txt`.
@@ -48,11 +48,11 @@ pub enum Step {
     Settle(Duration),
     /// Waits for this time.
     Pause(Duration),
-    /// Drops all datagrams between two peers.
+    /// Drops all datagrams between the peers with these indices.
     Cut(usize, usize),
-    /// Ends a [`Cut`](Self::Cut).
+    /// Stops dropping the datagrams between the peers with these indices, after a [`Cut`](Self::Cut).
     Join(usize, usize),
-    /// Kills the process of a peer, without a disconnect notification.
+    /// Kills the process of the peer with this index, without a disconnect notification.
     Kill(usize),
     /// Changes the conditions of the network.
     Network(Conditions),

@@ -1,4 +1,4 @@
-//! Runs many scripts with every pairing, several at a time.
+//! Runs many scripts with every pairing, several in parallel.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,7 +31,7 @@ pub struct Options {
 pub struct Outcome {
     /// The name of the script.
     pub script: String,
-    /// The pairing.
+    /// The libraries of the peers.
     pub pairing: Pairing,
     /// The differences that neither a rule nor a row of the table permits.
     pub differences: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Outcome {
     pub rows: Vec<usize>,
 }
 
-/// Runs the scripts, several at a time. Calls `report` with each outcome as soon as it is known.
+/// Runs the scripts, several in parallel. Calls `report` with each outcome as soon as it is known.
 pub fn run_all(
     scripts: &[Script],
     programs: &Programs,

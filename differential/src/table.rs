@@ -186,7 +186,7 @@ mod tests {
         let other = Pairing { first: Library::Rakwire, others: Library::Original };
         assert!(
             !rows[0].permits(&difference(&close, "accepted, disconnected"), &close, other),
-            "b is the original"
+            "the row must apply only if b uses rakwire"
         );
         let ping = script("ping", "");
         assert!(!rows[0].permits(&difference(&ping, "accepted, disconnected"), &ping, OURS));
@@ -212,8 +212,8 @@ mod tests {
     fn an_incomplete_row_is_refused_with_its_line_number() {
         let error = parse("# a comment\n\none | two").expect_err("a row of two columns");
         assert_eq!(error.line, 3);
-        assert!(parse(&ROW.replace("#closing", "")).is_err(), "a page without a heading");
-        assert!(parse(&ROW.replace("b rakwire", "b other")).is_err(), "an unknown library");
+        assert!(parse(&ROW.replace("#closing", "")).is_err(), "the page of a row needs a heading");
+        assert!(parse(&ROW.replace("b rakwire", "b other")).is_err(), "`other` is not a library");
     }
 
     #[test]

@@ -24,9 +24,9 @@ pub enum Entry {
         /// The name of the remote.
         with: String,
     },
-    /// A numbered message.
+    /// A received message with a number.
     Message(Message),
-    /// A receipt.
+    /// The receipt of a sent message.
     Receipt {
         /// The remote to which the message was sent.
         with: String,
@@ -66,7 +66,7 @@ pub struct Message {
 pub enum Stream {
     /// The results of the calls.
     Calls,
-    /// The connection events that involve one remote.
+    /// The connection events that involve the remote with this name.
     Connection(String),
     /// The messages of one remote with one reliability on one channel.
     Messages {
@@ -77,13 +77,13 @@ pub enum Stream {
         /// The channel.
         channel: u8,
     },
-    /// The outcomes of messages with receipts, as `NUMBER acked` or `NUMBER loss`.
+    /// The outcomes of the messages with receipts to the remote with this name, as `NUMBER acked` or `NUMBER loss`.
     Receipts(String),
     /// Messages without a connection.
     Unconnected,
     /// Unconnected pings, which some libraries report to the application.
     Pings,
-    /// Messages without a number from one remote.
+    /// The messages without a number from the remote with this name.
     Bytes(String),
 }
 

@@ -314,6 +314,6 @@ mod tests {
         let known = [6, 6, 6, 4, 3, 3, 5, 5].map(Some);
         assert_eq!((&reliabilities[..8], reliabilities[8]), (&known[..], None));
         assert_eq!(traffic.sequenced(1, 2, 2), Sequenced { may_overtake: true, last: Some((4, 4)) });
-        assert_eq!(traffic.sequenced(1, 0, 2), Sequenced::default(), "the broadcast is for all others");
+        assert_eq!(traffic.sequenced(1, 0, 2), Sequenced::default(), "the broadcast must exclude peer a");
     }
 }

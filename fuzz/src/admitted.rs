@@ -36,7 +36,7 @@ const START: u64 = 1_700_000_000;
 const BURST: u32 = 8;
 /// The message to an address that exceeds its rate.
 const TOO_FAST: &str = "too many new clients from your address or network";
-/// The maximum time for which a used token is remembered, if the clocks are not changed.
+/// The maximum time for which a used token is remembered, if the system clock is not set.
 const LIFE_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 fn here(file: &str) -> PathBuf {
@@ -49,7 +49,7 @@ struct Rules {
     single_use: bool,
     header: ForwardedHeader,
     max_clients: usize,
-    /// Whether the relay trusts each of the two issuers. If it trusts none, clients need no token.
+    /// True for each of the two issuers that the relay trusts. If it trusts neither, clients need no token.
     trusted: [bool; 2],
 }
 
@@ -250,7 +250,7 @@ impl World {
         match self.attempt(request) {
             Ok(grant) => self.on_admitted(grant, ip, target, token),
             Err(Refusal::Forbidden(Forbidden::Banned)) => {
-                assert!(clients::is_banned(ip), "{ip} is not banned");
+                assert!(clients::is_banned(ip), "{ip} was refused as banned, but is not");
             }
             Err(Refusal::Forbidden(Forbidden::Origin)) => {
                 assert!(!is_page, "a page with an allowed origin was refused for its origin")
@@ -322,7 +322,7 @@ impl World {
 
     /// Checks that an address which was refused for a limit has reached this limit.
     fn check_limit(&self, arrival: Arrival, text: &str, ip: IpAddr, are_shares_taken: bool) {
-        assert!(!clients::is_exempt(ip), "{ip} is exempt from limits, and was refused for one");
+        assert!(!clients::is_exempt(ip), "{ip} is exempt from limits, but was refused for one");
         if text == TOO_FAST {
             let passed = self.passed.get(&(arrival, clients::host(ip))).copied().unwrap_or_default();
             assert!(
@@ -335,14 +335,14 @@ impl World {
     }
 
     fn on_admitted(&mut self, grant: Grant, ip: IpAddr, target: &str, token: Option<&Issued>) {
-        assert!(!clients::is_banned(ip), "{ip} was admitted, and it is banned");
+        assert!(!clients::is_banned(ip), "{ip} was admitted, although it is banned");
         assert_eq!(grant.target.name.as_str(), target, "the client was admitted to another target");
         if self.rules.needs_token() {
             let token = token.expect("a client was admitted without a valid token");
             assert_eq!(
                 self.refusal(token, target, ip),
                 None,
-                "a token admitted that should not: {:?}",
+                "an invalid token admitted a client: {:?}",
                 token.claims
             );
             assert_eq!(grant.token.as_ref(), Some(&token.claims.jti));
@@ -432,18 +432,18 @@ impl World {
             Ok(Some(share)) => {
                 assert!(
                     !clients::is_banned(ip) && ip != IpAddr::from(PROXY),
-                    "{ip} was admitted as a client, and it is banned or the proxy"
+                    "{ip} was admitted as a client, although it is banned or the proxy"
                 );
                 self.count(Arrival::Connection, ip);
                 self.connections.push((share, ip));
                 Shares::of(self.connections.iter().map(|(_, ip)| *ip)).check(ip, 4);
             }
-            Ok(None) => assert_eq!(ip, IpAddr::from(PROXY), "only the proxy takes no slot"),
+            Ok(None) => assert_eq!(ip, IpAddr::from(PROXY), "a client took no slot"),
             Err(Refusal::Forbidden(Forbidden::Banned)) => {
-                assert!(clients::is_banned(ip), "{ip} is not banned");
+                assert!(clients::is_banned(ip), "{ip} was refused as banned, but is not");
             }
             Err(Refusal::Close(CloseReason::AddressLimit(text))) => {
-                assert!(!clients::is_banned(ip), "{ip} is banned, and was refused for a limit");
+                assert!(!clients::is_banned(ip), "{ip} is banned, but was refused for a limit");
                 let are_taken = Shares::of(self.connections.iter().map(|(_, ip)| *ip)).are_taken(ip, 4);
                 if text != TOO_FAST {
                     self.count(Arrival::Connection, ip);
@@ -489,7 +489,7 @@ impl World {
         }
     }
 
-    /// Disconnects a client or closes a connection, and so frees its slot.
+    /// Disconnects a client or closes a connection, which frees its slot.
     fn leave(&mut self, step: &Step<'_>) {
         let Some(&which) = step.bytes.first() else { return };
         if step.flags & 8 == 0 && !self.clients.is_empty() {

@@ -25,8 +25,8 @@ fn passed(change: Change, datagram: &[u8]) -> Vec<u8> {
     passed
 }
 
-/// Checks that at most the budget reaches the server before it answers, and that the relay itself answers only with
-/// pongs.
+/// Checks that at most the budget of a handshake reaches the server before it answers, and that the relay itself
+/// answers only with pongs.
 pub fn flow(input: &[u8]) {
     let Some((first, input)) = input.split_first() else { return };
     let kind = ProtocolKind::ALL[usize::from(*first) % ProtocolKind::ALL.len()];

@@ -19,7 +19,7 @@ const FINGERPRINT: u16 = 0x8028;
 /// The total length of both attributes in bytes.
 const TAIL: usize = 24 + 8;
 
-/// The USERNAME attribute of a connectivity check. The page includes its own password in it.
+/// The USERNAME attribute of a connectivity check, in which the page includes its own password.
 const NAMES: &[u8; 36] = b"\0\x06\0\x20rakwire/p4ssw0rdOfThePage/0123:a";
 
 /// The time for which a source stays validated after it has answered.

@@ -29,6 +29,7 @@ const PADDED: usize = 1_464;
 
 /// An admission that accepts clients while slots are free.
 struct Places {
+    /// Each occupied slot holds a clone.
     free: Arc<()>,
     proxy_protocol: bool,
 }
@@ -92,6 +93,7 @@ struct World {
     front: Front<Places>,
     protocol: FrontProtocol,
     counters: Arc<FrontCounters>,
+    /// The same as in [`Places`].
     free: Arc<()>,
     now: Now,
     clients: HashMap<SocketAddr, Client>,
@@ -170,7 +172,7 @@ impl World {
                 To::Server(id) => {
                     let route = self.front.route(id);
                     let client = route.and_then(|route| self.clients.get(&route.client));
-                    // The front has no route if the flow has closed since.
+                    // The front has no route if the flow has closed in the meantime.
                     assert!(
                         client.is_none_or(|client| client.challenge.is_some()),
                         "the server received a datagram of a client that was not challenged"

@@ -6,7 +6,7 @@ use rakwire_native::raknet::SetError;
 use rakwire_native::rakwire::endpoint::SendError;
 use rakwire_native::{BindError, ConnectError, KeyFileError};
 
-/// The error of a [`Session`](crate::Session) call. Its text says what to change.
+/// The error of a [`Session`](crate::Session) call. `Display` describes the problem and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -98,7 +98,7 @@ pub enum Error {
     /// A queued packet was refused by the connection. The peer is being disconnected.
     #[error("peer {peer} is disconnected, because a queued packet could not be sent: {source}")]
     Broken {
-        /// The peer.
+        /// The id of the peer.
         peer: i32,
         /// The reason.
         source: SendError,

@@ -139,7 +139,7 @@ pub(crate) fn welcome(id: i32) -> [u8; 6] {
 pub(crate) enum Welcome {
     /// The id assigned to this client.
     Id(i32),
-    /// The server uses another version of the message format.
+    /// The server uses this version of the message format, which differs from that of the client.
     OtherVersion(u8),
 }
 
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_outside_of_0_to_15_are_refused() {
+    fn channels_outside_0_to_15_are_refused() {
         for channel in [-1, 16, 256, i32::MIN, i32::MAX] {
             assert_eq!(Transfer::new(Mode::Reliable, channel), None, "{channel}");
         }

@@ -1,4 +1,4 @@
-// An echo server and a checking client around the C++ RakNet. Command line and output: ../README.md.
+// An echo server, and a client that checks the echoes, with C++ RakNet. Command line and output: ../README.md.
 
 #include "../shared/bench.hpp"
 #include "MessageIdentifiers.h"
@@ -33,11 +33,11 @@ struct Options {
     long count = 10, size = 100, window = 64, connections = MAX_CONNECTIONS;
     double timeout = 60;
     int attempts = 12;
-    // Seconds before the last message.
+    // The pause before the last message, in seconds.
     double pause = 0;
     bool timed = false;
     // RakNet's own security. A key is 64 times the byte `key`: the server's own key, or the key that the client trusts.
-    // A client with a negative `key` trusts any.
+    // A client with a negative `key` trusts any key.
     bool secure = false;
     int key = -1;
 };

@@ -1,4 +1,5 @@
-// An echo server and a checking client around TCPInterface and PacketizedTCP. Command line and output: ../README.md.
+// An echo server, and a client that checks the echoes, with TCPInterface or PacketizedTCP. Command line and output:
+// ../README.md.
 
 #include "MessageIdentifiers.h"
 #include "PacketizedTCP.h"

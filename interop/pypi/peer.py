@@ -11,7 +11,7 @@ import threading
 
 
 def free_port(port):
-    """A port that was free a moment ago, because not every library reports its port."""
+    """Returns `port`, or for 0 a port that was free a moment ago: not every library reports an assigned port."""
     if port:
         return port
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

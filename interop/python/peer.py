@@ -1,4 +1,7 @@
-"""An echo server and a checking client around the `raknet` wheel. Command line and output: ../README.md."""
+"""An echo server, and a client that checks the echoes, with the `raknet` wheel.
+
+Command line and output: ../README.md.
+"""
 
 import argparse
 import json

@@ -76,7 +76,7 @@ class KeyPair:
 
 
 class Noise:
-    """SymmetricState and its CipherState."""
+    """The SymmetricState and CipherState objects of the Noise specification."""
 
     def __init__(self, name, prologue, server):
         self.ck = self.h = blake2s(name)
@@ -176,7 +176,7 @@ class Client:
         self.trusted, self.static, self.identity_data = trusted, static, identity_data
 
     def challenge(self, key_field, ephemeral, said):
-        """Returns the challenge that answers the key of reply 1. `said` is the plaintext that both peers sent."""
+        """Returns the challenge that answers the key of reply 1. `said` has the unencrypted fields of both peers."""
         if key_field[3:8] != SUITE:
             raise Refused("another suite")
         self.server = key_field[8:40]

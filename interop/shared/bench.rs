@@ -29,7 +29,7 @@ pub trait BenchConnection: Send + Sync + 'static {
     fn recv(&mut self) -> impl Future<Output = Result<Self::Message, String>> + Send;
 }
 
-/// Specifies if messages carry the time at which they were passed to `send`.
+/// Selects whether messages contain the time at which they were passed to `send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timestamps {
     Off,

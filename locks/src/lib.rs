@@ -42,7 +42,7 @@ mod sync {
 
     /// The waker of one task, as in the crate `atomic-waker`, which the driver uses.
     ///
-    /// Both guarantee that a wake after a registration wakes the registered task. This one uses a lock.
+    /// Like `atomic-waker`, it guarantees that a wake after a registration wakes the registered task. It uses a lock.
     #[derive(Debug, Default)]
     pub(crate) struct AtomicWaker(Mutex<Option<Waker>>);
 

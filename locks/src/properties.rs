@@ -61,7 +61,7 @@ fn message(number: u8) -> Message<Delivery> {
     Message { bytes: vec![0x86, number], delivery: Delivery::RELIABLE }
 }
 
-/// Each message goes to one of the waiting tasks, in order. When the connection closes, all of them end.
+/// Each message goes to one of the waiting tasks, in order. When the connection closes, all these tasks finish.
 pub fn each_message_reaches_one_reader_and_a_close_ends_all_readers() {
     holds(|| {
         let inbox = inbox();
@@ -138,7 +138,7 @@ fn batch(number: u8) -> RecvBatch {
 /// After a push, the next take of any thread returns the datagram, unless another thread took it before.
 ///
 /// The flag by which `take` skips an empty queue must not hide a queued datagram.
-pub fn a_datagram_pushed_to_the_arrival_queue_is_always_visible() {
+pub fn a_pushed_datagram_is_returned_by_the_next_take_of_the_arrival_queue() {
     holds(|| {
         let queue = Arc::new(ArrivalQueue::new(usize::MAX, None));
         let taken = Arc::new(Mutex::new(Vec::new()));
@@ -153,7 +153,7 @@ pub fn a_datagram_pushed_to_the_arrival_queue_is_always_visible() {
                 for number in numbers {
                     queue.push([batch(number)].into_iter());
                     take(&queue, &taken);
-                    assert!(taken.lock().unwrap().contains(&number), "{number} waits after a take");
+                    assert!(taken.lock().unwrap().contains(&number), "datagram {number} is still queued");
                 }
             })
         });
@@ -162,7 +162,7 @@ pub fn a_datagram_pushed_to_the_arrival_queue_is_always_visible() {
         assert_eq!(taken.len(), 4, "{taken:?}");
         for pair in [[0, 1], [2, 3]] {
             let place = |number| taken.iter().position(|taken| *taken == number);
-            assert!(place(pair[0]) < place(pair[1]), "datagrams of one reader keep their order: {taken:?}");
+            assert!(place(pair[0]) < place(pair[1]), "the datagrams of a thread were reordered: {taken:?}");
         }
     });
 }
@@ -203,7 +203,7 @@ fn connects(shard: &mut Peer<'static>, number: u8) -> bool {
         client.handle_timeout(now);
         shard.handle_timeout(now);
     }
-    panic!("client {number} has no answer");
+    panic!("the shard neither accepted nor refused client {number}");
 }
 
 /// The shards of a server share their admission state, so all of them together admit at most `max_incoming` clients.

@@ -18,8 +18,8 @@ fn a_cancelled_reader_takes_no_message_from_others() {
 }
 
 #[test]
-fn a_datagram_pushed_to_the_arrival_queue_is_always_visible() {
-    properties::a_datagram_pushed_to_the_arrival_queue_is_always_visible();
+fn a_pushed_datagram_is_returned_by_the_next_take_of_the_arrival_queue() {
+    properties::a_pushed_datagram_is_returned_by_the_next_take_of_the_arrival_queue();
 }
 
 #[test]

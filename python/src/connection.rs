@@ -246,7 +246,7 @@ impl Connection {
         Ok(self.driver(py)?.rtt().map(|time| time.as_secs_f64()))
     }
 
-    /// Sets the timeout in seconds: the time without an acknowledgement after which the peer counts as lost.
+    /// Sets the timeout of the connection in seconds (`rakwire.Options.timeout`).
     fn set_timeout(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let time = Duration::try_from_secs_f64(seconds).map_err(errors::value)?;
         self.driver(py)?.set_timeout(time).map_err(|error| errors::set(py, error))

@@ -1,4 +1,4 @@
-"""Tests server and client against the original C++ library, which `interop/setup.sh cpp` builds."""
+"""Tests the server and the client against C++ RakNet, which `interop/setup.sh cpp` builds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PEER = pathlib.Path(os.environ.get("INTEROP_BIN_DIR", _BUILT)) / "cpp-peer"
 
 @contextlib.asynccontextmanager
 async def original(*arguments: str) -> AsyncIterator[Tuple[asyncio.subprocess.Process, asyncio.StreamReader]]:
-    """Run a program with the original library, which exits when its standard input is closed."""
+    """Run the C++ RakNet peer, which exits when its standard input is closed."""
     assert PEER.exists(), f"{PEER} is missing: run interop/setup.sh cpp, or set INTEROP_BIN_DIR to its folder"
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(str(PEER), *arguments, stdin=pipe, stdout=pipe)
@@ -40,7 +40,7 @@ async def test_a_raknet_server_echoes_our_messages() -> None:
                     assert (await connection.recv()).data == data
 
 
-async def test_our_server_echoes_messages_of_raknet() -> None:
+async def test_our_server_echoes_messages_from_a_raknet_client() -> None:
     async with await rakwire.Endpoint.bind(LOOPBACK, rakwire.Options(max_incoming=1)) as server:
 
         async def echo() -> None:

@@ -182,7 +182,7 @@ async def test_an_unreferenced_endpoint_keeps_its_connections() -> None:
 
 
 def test_a_connection_can_be_used_in_two_loops() -> None:
-    """A loop in another thread accepts a connection and echoes; the main loop uses that connection, too."""
+    """A loop in another thread accepts a connection and echoes. The main loop then sends on that connection."""
     accepted: List[rakwire.Connection] = []
     addresses: List[rakwire.Address] = []
     bound = threading.Event()
@@ -221,7 +221,7 @@ class _LoopWithoutReaders(asyncio.SelectorEventLoop):
 
 
 @pytest.mark.parametrize("kind", [asyncio.SelectorEventLoop, _LoopWithoutReaders])
-def test_closing_a_loop_with_a_pending_task_leaks_nothing(kind: Type[asyncio.SelectorEventLoop]) -> None:
+def test_a_loop_closed_with_a_pending_task_is_freed(kind: Type[asyncio.SelectorEventLoop]) -> None:
     loop = kind()
 
     async def pair() -> "tuple[rakwire.Endpoint, rakwire.Endpoint, rakwire.Connection, rakwire.Connection]":
@@ -269,7 +269,7 @@ def test_a_loop_that_cannot_watch_sockets_is_woken_by_a_thread() -> None:
     assert "rakwire-loop" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_pending_calls_fail_when_the_listening_thread_fails_and_later_calls_work() -> None:
+def test_pending_calls_fail_when_the_listening_thread_fails_and_later_calls_succeed() -> None:
     loop = _LoopWithoutReaders()
 
     async def talk() -> None:
@@ -277,7 +277,7 @@ def test_pending_calls_fail_when_the_listening_thread_fails_and_later_calls_work
             pending = [asyncio.create_task(end.recv()) for end in (here, there)]
             await asyncio.sleep(0)
             bridge, _ = enter()
-            # The thread can no longer receive from this file.
+            # The thread reads from this file descriptor. As /dev/null it is not a socket, so receiving fails.
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, bridge.fileno())
             os.close(null)
@@ -418,7 +418,7 @@ def test_a_forked_child_gets_fork_errors_and_the_parent_continues() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_child_forked_before_the_first_endpoint_works() -> None:
+def test_a_child_forked_before_the_first_endpoint_can_bind_one() -> None:
     program = """
         import asyncio, os, rakwire
 

@@ -1,7 +1,7 @@
 //! The access network of a client: a link or a stream in each direction.
 //!
 //! A datagram in flight carries the router's public address at the time of sending, since the router may get another
-//! address meanwhile.
+//! address before the datagram arrives.
 
 use core::time::Duration;
 use std::collections::VecDeque;

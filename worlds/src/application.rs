@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// Returns true if a message is from a client that has called `disconnect` and has not reported the end.
+    /// Returns true if a message is from a client that has called `disconnect`, and whose connection is still closing.
     fn is_of_leaving_client(&self, message: &Received) -> bool {
         let attempt = split(&message.bytes).map(|(of, _)| (of as usize).wrapping_sub(self.first_attempt));
         let mut leaving = self.clients.iter().flatten().filter(|client| client.left_at.is_some());
@@ -239,7 +239,7 @@ impl World {
         }
     }
 
-    /// In the closing phase, closes the connections to the relay of pages without a connection to the server.
+    /// In the closing phase, disconnects pages from the relay once their connection to the server is closed.
     pub(crate) fn close_carriers(&mut self) {
         if self.phase != Phase::Closing {
             return;

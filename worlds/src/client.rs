@@ -50,7 +50,7 @@ pub(crate) struct Client {
     pub(crate) random: Random,
     pub(crate) current: Option<Current>,
     pub(crate) retry_at: Instant,
-    /// The time of the client's clock at which it closed its connection, until it has reported the end.
+    /// The client's clock when the client closed its connection. `None` once its peer has reported the disconnect.
     pub(crate) left_at: Option<Instant>,
     /// The time at which a player that has left connects again.
     pub(crate) away_until: Instant,

@@ -1,4 +1,4 @@
-//! The relay and the front: the flows, the resume table and the front of the product, with simulated sockets.
+//! The relay and the front: the real code of flows, resume table and front, with simulated sockets.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, HashMap};
@@ -81,7 +81,7 @@ pub(crate) struct Frame {
 
 struct RelayFlow {
     flow: Flow,
-    /// The client and the generation of its connection to the relay, while it is connected.
+    /// The client and the generation of its connection to the relay. `None` while the page is not connected.
     page: Option<(usize, u8)>,
     secret: Secret,
     is_detached: bool,

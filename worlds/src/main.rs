@@ -69,7 +69,7 @@ fn hours(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a number of hours from 0.01 to 1000".to_owned())
 }
 
-/// The maximum number of worlds needed to find a planted fault.
+/// The number of worlds after which a planted fault counts as not found.
 const MAX_FOR_PLANT: u64 = 200;
 /// The interval of the progress lines.
 const PROGRESS: Duration = Duration::from_secs(30);

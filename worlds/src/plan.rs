@@ -49,7 +49,7 @@ pub struct ClientPlan {
     pub longest: u64,
 }
 
-/// A fault that begins at some time.
+/// A fault, with its start time and the affected client.
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// The time after the start at which it begins.

@@ -1,4 +1,4 @@
-//! Shrinks a failure: omits every fault and client without which the world still fails.
+//! Shrinks a failure: omits as many faults and clients as possible while the world still fails.
 
 use std::any::Any;
 use std::panic;

@@ -13,7 +13,7 @@ use crate::usage::Usage;
 use crate::world::{Outcome, Phase, World};
 use crate::{Broken, Kept};
 
-/// The number of parts between which the use of memory is compared.
+/// The number of parts of a soak. The memory use of each later part is compared with that of the first.
 pub const QUARTERS: usize = 4;
 /// The number of bytes by which the heap after a later quarter may exceed the heap after the first one.
 ///

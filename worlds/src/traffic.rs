@@ -162,7 +162,7 @@ impl Direction {
         self.ledger.arrive(message.delivery, content).map_err(|broken| format!("attempt {attempt}: {broken}"))
     }
 
-    /// Returns true if the last message was accepted and all owed messages have arrived.
+    /// Returns true if the last message was accepted and all messages with guaranteed delivery have arrived.
     pub(crate) fn is_settled(&self) -> bool {
         self.has_final && self.ledger.owed().is_none()
     }

@@ -3,6 +3,7 @@
 /// The sums and the maximum of the samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
+    /// The number of samples.
     notes: u64,
     blocks: u64,
     connections: u64,

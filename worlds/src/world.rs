@@ -113,8 +113,9 @@ pub struct World {
     pub(crate) server_connections: HashMap<ConnectionId, Option<usize>>,
     pub(crate) relay: Relay,
     pub(crate) front: SimulatedFront,
-    /// The network from relay and front to the server, and back.
+    /// The network from relay and front to the server.
     pub(crate) to_server: Link,
+    /// The network from the server to relay and front.
     pub(crate) from_server: Link,
     pub(crate) next_fault: usize,
     pub(crate) endings: Vec<(Instant, Ending)>,
@@ -245,7 +246,7 @@ impl World {
         )
     }
 
-    /// Runs until `is_done` returns true, but at most until `end`; returns true if it did.
+    /// Runs until `is_done` returns true, but at most until `end`. Returns its last result.
     pub(crate) fn run_until(
         &mut self,
         end: Instant,

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crates_must_match_the_table() {
+    fn crates_must_match_the_table_of_allowed_dependencies() {
         let metadata = serde_json::json!({ "packages": [
             { "name": "core", "dependencies": [{ "name": "libm", "kind": null }, { "name": "relay", "kind": "dev" }] },
             { "name": "relay", "dependencies": [{ "name": "core", "kind": null }] },
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn forbidden_packages_of_pages_and_dependencies_are_named() {
+    fn forbidden_dependencies_of_pages_and_crates_are_reported() {
         let manifest = serde_json::json!({ "dependencies": { "a": "^1.0.0", "b": "file:../wasm", "c": "file:../core" } });
         assert_eq!(edges_of_pages(&manifest), ["the pages must not depend on file:../core"]);
         let names =

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_compared_with_the_table_and_the_limit() {
+    fn entries_larger_than_their_row_or_the_limit_are_reported() {
         let sizes = |wasm: u64| {
             serde_json::json!({"entries": {
             ".": {"wasm": wasm, "glue": 5_000}, "./ping": {"wasm": 0, "glue": 1}}})

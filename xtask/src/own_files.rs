@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_out_of_a_package_are_found() {
+    fn paths_that_leave_a_package_are_found() {
         let found = |text| outside(text, "native/tests/it/library.rs", "native/");
         assert_eq!(found(r#"include_str!("../vectors/a.json")"#), [""; 0]);
         assert_eq!(found(r#"#[path = "../../src/a.rs"] mod a; "/../secret""#), [""; 0]);

@@ -52,7 +52,7 @@ impl Cmd {
         self
     }
 
-    /// Ends the command once `stop` is set.
+    /// Stops the command once `stop` is set.
     pub fn until(mut self, stop: &Stop) -> Self {
         self.stop = stop.clone();
         self
@@ -88,7 +88,7 @@ impl Cmd {
         self
     }
 
-    /// Sets a time limit, after which the command is ended and fails.
+    /// Sets a time limit, after which the command is stopped and fails.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
@@ -156,7 +156,7 @@ pub struct Output {
     pub stdout: String,
 }
 
-/// A running command. Dropping it ends the command with all its children.
+/// A running command. Dropping it stops the command with all its children.
 pub struct Running {
     child: Child,
     line: String,
@@ -175,7 +175,7 @@ impl Running {
         self.child.stdin.take().with_context(|| format!("`{}` reads no input", self.line))
     }
 
-    /// Returns true if the child must end early.
+    /// Returns true if the child must be stopped early.
     pub fn must_stop(&self) -> bool {
         self.stop.is_set()
     }
@@ -185,7 +185,7 @@ impl Running {
         self.child.try_wait().with_context(|| format!("`{}` cannot be waited for", self.line))
     }
 
-    /// Waits until the child exits. Ends it and fails when the time limit expires or the run must stop.
+    /// Waits until the child exits. Stops it and fails when the time limit expires or the run must stop.
     pub fn wait(&mut self, limit: Option<Duration>) -> Result<ExitStatus> {
         let started = Instant::now();
         loop {
@@ -198,7 +198,7 @@ impl Running {
             }
             if limit.is_some_and(|limit| started.elapsed() > limit) {
                 self.stop();
-                bail!("`{}` did not end within {} s", self.line, started.elapsed().as_secs());
+                bail!("`{}` did not exit within {} s", self.line, started.elapsed().as_secs());
             }
             thread::sleep(POLL);
         }
@@ -210,7 +210,7 @@ impl Running {
         let _ = self.child.wait();
     }
 
-    /// Ends the child and its process group: SIGTERM, and SIGKILL after some seconds.
+    /// Stops the child and its process group: SIGTERM, and SIGKILL after some seconds.
     pub fn stop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
@@ -277,13 +277,13 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_ended_after_its_time_limit() {
+    fn a_child_is_killed_after_its_time_limit() {
         let error = Cmd::new("sleep", ["600"]).limit(Duration::from_millis(100)).run().unwrap_err();
-        assert!(error.to_string().contains("did not end"), "{error}");
+        assert!(error.to_string().contains("did not exit"), "{error}");
     }
 
     #[test]
-    fn a_stop_ends_the_child_and_starts_no_other() {
+    fn a_stop_signal_kills_the_child_and_makes_later_commands_fail() {
         let stop = Stop::default();
         let child = thread::scope(|scope| {
             let child = scope.spawn(|| Cmd::new("sleep", ["600"]).until(&stop).run());

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ellipsis_matches_anything() {
+    fn an_ellipsis_matches_any_text() {
         for (expected, line) in
             [("a", "a"), ("a … c", "a b c"), ("…c", "abc"), ("a…", "abc"), ("a…b…c", "a1b2c")]
         {

@@ -274,7 +274,7 @@ mod tests {
         let fail = |number| match number {
             0 => bail!("broken"),
             3 => panic!("expected"),
-            _ => panic!("started without what it depends on"),
+            _ => panic!("started although its dependency failed"),
         };
         let mut events = Vec::new();
         let ended = run(&jobs, 1, &Stop::default(), fail, |job, event| {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_signal_ends_the_running_jobs_and_starts_no_others() {
+    fn a_stop_signal_stops_running_jobs_and_prevents_further_ones() {
         let stop = Stop::default();
         let jobs = [job(Load::Full, &[]), job(Load::Full, &[]), job(Load::Full, &[]), job(Load::Full, &[0])];
         let action = |number| match number {
@@ -308,7 +308,7 @@ mod tests {
                 stop.set();
                 Ok(())
             }
-            _ => panic!("started after the end"),
+            _ => panic!("started after the stop signal"),
         };
         let mut slow = 0;
         let count = |job, event: Event<'_>| slow += usize::from(job == 1 && matches!(event, Event::IsSlow));

@@ -20,7 +20,7 @@ pub const CROSS_TOOLCHAIN: &str = "cross";
 /// The variable that passes the targets that only the linked toolchain can build to `xtask-tools`.
 const CROSS_TARGETS: &str = "RAKWIRE_XTASK_CROSS_TARGETS";
 const TOOLS: &str = "target/tools";
-/// The time that a part of xtask has to end after SIGTERM, because it ends child processes of its own.
+/// The time that a part of xtask has to exit after SIGTERM, because it first ends its own child processes.
 const PART_GRACE: Duration = Duration::from_secs(15);
 
 /// The environment of child processes. Clones share everything except the log and the stop signal.

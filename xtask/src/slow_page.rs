@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_combines_pages_server_and_relay() {
+    fn a_row_combines_the_counters_of_pages_server_and_relay() {
         let said = "[the game server] listening on 127.0.0.1:1\n\
             [the game server] {\"ticks\":60,\"datagrams\":800,\"snapshots\":60,\"thinned\":5,\"backlogged\":0}\n\
             [the game server] {\"ticks\":60,\"datagrams\":30,\"snapshots\":2,\"thinned\":51,\"backlogged\":7}\n\

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_includes_lower_tiers_and_omits_parts_of_its_stages() {
+    fn ci_and_nightly_include_lower_tiers_and_omit_parts_of_their_stages() {
         let of = |tier| of_tier(&stages(), tier).iter().map(|stage| stage.name).collect::<Vec<_>>();
         assert_eq!(of(Tier::Check), ["good"]);
         assert_eq!(of(Tier::Test), ["bad", "small"]);

@@ -1,4 +1,4 @@
-//! Reasons to end a run early: a signal to this process, or the failure of another part.
+//! Reasons to stop a run early: a signal to this process, or the failure of another part.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

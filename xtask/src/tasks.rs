@@ -39,7 +39,7 @@ struct Task<'s> {
 pub struct Row {
     /// The name of the stage or the set-up step.
     pub name: String,
-    /// Duration.
+    /// The duration of the task.
     pub took: Duration,
     /// The outcome.
     pub outcome: Outcome,
@@ -75,7 +75,7 @@ impl Report {
     }
 }
 
-/// Ensures that all needs are met. Ends with the first failure.
+/// Ensures that all needs are met. Stops at the first failure.
 pub fn set_up(shell: &Shell, needs: &[Need]) -> Result<()> {
     run(shell, needs, &[]).into_result()
 }

@@ -85,7 +85,7 @@ struct Work {
     received: u64,
 }
 
-/// Where the shards and the clients wait for each other, and where each shard reports its work.
+/// The barrier at which the shards and the clients wait for each other, and the work that the shards have reported.
 struct Meeting {
     barrier: Barrier,
     work: Mutex<Vec<Work>>,

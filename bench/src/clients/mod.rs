@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_pairs_is_the_median_of_the_values_of_each_round() {
+    fn of_pairs_returns_the_median_of_the_values_of_all_rounds() {
         let ratio = of_pairs(&[2.0, 30.0, 8.0], &[1.0, 10.0, 2.0], |first, second| first / second);
         assert!((ratio - 3.0).abs() < f64::EPSILON);
     }

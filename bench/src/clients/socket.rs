@@ -40,7 +40,7 @@ pub(super) struct Socket {
     control: ControlMessages,
 }
 
-/// Whether the system delivers datagrams with the control messages that quinn-udp enables.
+/// Selects whether the system delivers datagrams with the control messages that quinn-udp enables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ControlMessages {
     On,

@@ -103,7 +103,7 @@ impl UdpClient {
 
     /// Creates a client of the UDP front and completes the handshake that validates its address.
     ///
-    /// `server` is the game server behind the front. It is served meanwhile, because it has no thread of its own.
+    /// `server` is the game server behind the front. It has no thread, so it is polled during the handshake.
     pub(super) fn through_front(front: SocketAddr, calls: Calls, server: &mut GameServer) -> Result<Self> {
         let mut client = Self::direct(front, calls)?;
         let salt = HandshakeWord(0x499E_D267);

@@ -13,7 +13,7 @@ const LOST_AFTER: Duration = Duration::from_millis(50);
 /// The size in bytes of the timestamp at the start of each packet.
 const STAMP: usize = 8;
 
-/// When packets are sent.
+/// The rule that determines when packets are sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pace {
     /// Whenever a client has fewer than this many packets in flight.

@@ -66,7 +66,7 @@ impl Path {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub(super) outcome: Outcome,
-    /// CPU seconds.
+    /// The CPU time in seconds.
     cpu: f64,
 }
 

@@ -59,7 +59,7 @@ impl ReturningClient {
         self.wait(server, |message| matches!(message, Message::Binary(_))).map(drop)
     }
 
-    /// Waits for the next message for which `is_it` returns true. Serves `server` meanwhile.
+    /// Waits for the next message for which `is_it` returns true, and polls `server` while it waits.
     fn wait(&mut self, server: &mut GameServer, is_it: impl Fn(&Message) -> bool) -> Result<Message> {
         let deadline = Instant::now() + LONGEST;
         while Instant::now() < deadline {

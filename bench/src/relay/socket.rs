@@ -11,7 +11,7 @@ use crate::udp;
 /// The size of one receive buffer in bytes. The system may merge datagrams of one sender up to this length.
 const SLOT: usize = 65_535;
 
-/// How many datagrams one system call sends.
+/// The number of datagrams that one system call sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Calls {
     /// One datagram per call, as in most programs.
@@ -72,8 +72,8 @@ impl Socket {
 
     /// Receives datagrams with one system call. Returns false if no datagram was waiting.
     ///
-    /// Calls `take` for each group of consecutive datagrams of one sender: with the sender, the bytes, and the length
-    /// of each datagram except the last one, which may be shorter.
+    /// Calls `take` for each group of consecutive datagrams of one sender. Its arguments are the sender, the bytes, and
+    /// the length of each datagram except the last one, which may be shorter.
     pub(super) fn receive(
         &self,
         batch: &mut Batch,

@@ -140,11 +140,11 @@ mod tests {
         assert_eq!(met(row().at_least_of_websocket_echo(0.5)), Some(true));
         assert_eq!(met(row().at_least_of_websocket_echo(1.0)), Some(false));
         let uncompared = Row::new("a", "", vec![9.0]).at_least_of_websocket_echo(0.0);
-        assert_eq!(met(uncompared), Some(false), "a goal without a comparison is not met");
+        assert_eq!(met(uncompared), Some(false), "a goal without a comparison must not be met");
         assert_eq!(
             met(Row::new("a", "", Vec::new()).at_least(0.0)),
             Some(false),
-            "a goal of a row without runs is not met"
+            "a goal of a row without runs must not be met"
         );
     }
 

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tcp_bytes_are_echoed_until_the_echo_is_dropped() {
+    fn tcp_bytes_are_echoed_until_the_server_is_dropped() {
         let server = TcpEcho::start().unwrap();
         let mut client = TcpStream::connect(server.address).unwrap();
         client.write_all(b"hello").unwrap();

@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(
             once.seconds(Step::Idle, &history),
             100.0,
-            "the step `idle` has one round for any number of runs"
+            "the step `idle` must have one round for any number of runs"
         );
     }
 

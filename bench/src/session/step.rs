@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_selected_by_a_part_of_the_name_of_its_rows() {
+    fn a_step_is_selected_by_part_of_a_row_name() {
         let selected = |part: &str| {
             let steps = Step::ALL.into_iter().filter(|step| step.is_selected(&[part.to_owned()]));
             steps.collect::<Vec<Step>>()

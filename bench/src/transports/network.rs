@@ -22,7 +22,7 @@ const MTU: u16 = 1_500;
 const CONGESTION_CONTROL: &str = "reno";
 const DEVICE: &str = "path";
 
-/// The TUN device of a machine, which is one end of the path.
+/// The TUN device of a simulated machine. The device is one end of the path.
 pub(super) struct Device(SyncDevice);
 
 impl AsFd for Device {

@@ -28,9 +28,9 @@ use crate::outbox::DEFAULT_BACKLOG;
 
 /// The default protocol version of this crate's servers.
 const PROTOCOL_VERSION: u8 = 6;
-/// How long a closing connection tries to send its queued messages: the core's default `close_timeout`.
+/// The time for which a closing connection tries to send its queued messages: the core's default `close_timeout`.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The id of the connection. A [`web::Connection`] has only one, so any constant will do.
+/// The id of the connection. A [`web::Connection`] has only one connection, so its id can be any constant.
 const ONLY: ConnectionId = ConnectionId::without_peer(0);
 
 /// The settings of a [`RakwireClient`](crate::RakwireClient) in a browser.

@@ -39,7 +39,7 @@ pub(super) trait Driver: Debug {
     /// Returns the counters and measurements, or `None` if the connection is not open.
     fn stats(&mut self) -> Option<ConnectionStats>;
 
-    /// Returns how long a closing connection tries to send its queued messages.
+    /// Returns the time for which a closing connection tries to send its queued messages.
     fn close_timeout(&mut self) -> Duration;
 
     /// Handles received datagrams and expired timers.

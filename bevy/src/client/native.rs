@@ -43,7 +43,8 @@ pub struct ClientSettings {
     /// The server to trust. The connection is then secure, or the attempt fails. Default: none, for a plain connection.
     #[cfg(feature = "secure")]
     pub trust: Option<ServerTrust>,
-    /// The timeout of the attempt at each address. Default: that of [`ConnectOptions::connect_timeout`], about 6 s.
+    /// The timeout of the attempt at each address. Default: that of [`ConnectOptions::connect_timeout`], 6.5 s without an
+    /// answer.
     pub connect_timeout: Option<Duration>,
     /// The maximum number of queued reliable bytes of the connection. Default: [`DEFAULT_BACKLOG`].
     ///

@@ -33,14 +33,14 @@ fn a_client_connects_and_disconnects() {
     game.until("the server has despawned the client", |game| game.connected().is_empty());
     assert_eq!(game.cause(0), Some(DisconnectCause::Ended(DisconnectReason::Local)));
     assert_eq!(state(&game.clients[0]), ClientState::Disconnected);
-    assert!(game.server.world().get_entity(client).is_err(), "the entity of the client is despawned");
+    assert!(game.server.world().get_entity(client).is_err(), "the entity of the client must be despawned");
     game.until("the server has closed the connection", |game| {
         game.server.world_mut().resource_mut::<RakwireServer>().connections() == 0
     });
 }
 
 #[test]
-fn removing_the_client_resource_disconnects() {
+fn removing_the_client_resource_disconnects_the_client() {
     let mut game = Game::new(2);
     game.clients[0].world_mut().remove_resource::<RakwireClient>();
     game.until("the server has despawned the client", |game| game.connected().len() == 1);
@@ -224,7 +224,7 @@ fn connecting_to_an_unresponsive_server_fails_with_no_answer() {
     });
 }
 
-/// A server at 127.0.0.1 is found although "localhost" may be the IPv6 address first.
+/// A name such as "localhost" may resolve to an IPv6 address first, although the server listens only at 127.0.0.1.
 #[test]
 fn a_server_that_answers_only_at_a_later_address_is_reached() {
     let silent = std::net::UdpSocket::bind(LOCAL).expect("a free port");
@@ -245,7 +245,7 @@ fn a_server_that_answers_only_at_a_later_address_is_reached() {
 }
 
 #[test]
-fn a_refusal_ends_the_attempt_at_all_addresses() {
+fn a_refusal_ends_the_attempt_without_trying_later_addresses() {
     let mut settings = ServerSettings::new(1).expect("entropy");
     settings.password = b"snow".to_vec();
     let mut game = Game::with(settings);

@@ -81,7 +81,7 @@ fn a_large_component_is_replicated_without_flooding_the_connection() {
     game.until("both clients see the change", |game| {
         (0..2).all(|client| game.seen(client) == [&changed[..]])
     });
-    // Replicon sends the change in each frame until it is acknowledged, and a second copy may be needed.
+    // Replicon resends the change in each frame until it is acknowledged. The upper limit permits a few copies.
     let mut server = game.server.world_mut().resource_mut::<RakwireServer>();
     let peer = server.endpoint_mut().peer();
     for id in peer.connections() {

@@ -1,4 +1,4 @@
-//! Runs the commands of the chapter and of the README: installs into an empty folder, and compiles the examples with
+//! Runs the commands in docs/from-c.md and README.md: installs into an empty folder, and compiles the examples with
 //! pkg-config and with CMake.
 
 use std::fs;
@@ -13,10 +13,10 @@ fn block(name: &str) -> String {
     let marked =
         readme.split_once(&format!("<!-- {name} -->\n```")).and_then(|(_, rest)| rest.split_once('\n'));
     let code = marked.and_then(|(_, rest)| rest.split_once("```"));
-    code.unwrap_or_else(|| panic!("no block {name} in the README")).0.to_owned()
+    code.unwrap_or_else(|| panic!("the README has no block after <!-- {name} -->")).0.to_owned()
 }
 
-/// Runs commands of a document in a folder. `home` stands for the home folder of their user.
+/// Runs commands of a document in `folder`, with `home` as the home folder.
 fn shell(script: &str, folder: &Path, home: &Path) -> String {
     let mut command = Command::new("sh");
     command.args(["-e", "-c", script]).current_dir(folder).env("HOME", home);
@@ -39,7 +39,7 @@ fn echo(server: &Path, client: &Path, prefix: &Path) {
     assert_eq!(run(&mut command), "echoed 100, wrong 0\n");
 }
 
-/// Configures a build for Windows, which needs no library, and returns what the package says about the libraries.
+/// Configures a build for Windows without compiling. Returns the generated CMake files that name the libraries.
 fn for_windows(option: &str) -> String {
     let build = crate::common::scratch(&format!("windows{option}"));
     fs::remove_dir_all(&build).expect("an old build folder");
@@ -53,7 +53,7 @@ fn for_windows(option: &str) -> String {
         .concat()
 }
 
-/// Only the MinGW compiler exists on Linux; the names for Microsoft's compiler follow the variable `MSVC` alone.
+/// Linux has no Microsoft compiler. The variable `MSVC` alone selects the file names that this compiler needs.
 #[test]
 fn the_package_for_windows_names_the_files_that_cargo_writes() {
     let [gnu, msvc] = ["-DMSVC=", "-DMSVC=1"].map(for_windows);
@@ -87,7 +87,10 @@ fn the_commands_of_the_documents_install_the_library_and_compile_the_examples() 
     let chapter = fs::read_to_string(capi.join("../docs/from-c.md")).expect("a chapter");
     let [install, by_pkg_config] = ["install", "pkg-config"].map(block);
     for commands in [&install, &by_pkg_config] {
-        assert!(chapter.contains(&format!("```sh\n{commands}```")), "the chapter has other commands");
+        assert!(
+            chapter.contains(&format!("```sh\n{commands}```")),
+            "docs/from-c.md does not contain: {commands}"
+        );
         assert_eq!(commands.lines().count(), 2);
     }
     shell(&install, &to, &home);
@@ -108,6 +111,6 @@ fn the_commands_of_the_documents_install_the_library_and_compile_the_examples() 
     fs::write(user.join("CMakeLists.txt"), with_static).expect("a project");
     shell(&by_cmake, &user, &home);
     let libraries = run(Command::new("ldd").arg(user.join("built/echo")));
-    assert!(!libraries.contains("rakwire"), "the static library is in the program: {libraries}");
+    assert!(!libraries.contains("rakwire"), "the program is linked with the shared library: {libraries}");
     echo(&user.join("server"), &user.join("built/echo"), &prefix);
 }

@@ -1,5 +1,5 @@
 //! Tests C and C++ programs, compiled with all warnings as errors. They run under the sanitizers and valgrind, and
-//! connect to each other and to the original C++ peer.
+//! connect to each other and to C++ RakNet.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,9 +98,9 @@ fn blocks<const COUNT: usize>(document: &str, language: &str) -> [String; COUNT]
     let open = format!("```{language}\n");
     let found = text.split(&open).skip(1).map(|rest| rest.split("```").next().unwrap_or_default().to_owned());
     let found: Vec<_> = found.collect();
-    found
-        .try_into()
-        .unwrap_or_else(|found: Vec<_>| panic!("{} blocks of {language} in {document}", found.len()))
+    found.try_into().unwrap_or_else(|found: Vec<_>| {
+        panic!("{document} has {} blocks of {language}, not {COUNT}", found.len())
+    })
 }
 
 /// Compiles code of a document that is only a part of a program.
@@ -124,7 +124,7 @@ fn examples_of_the_readme_compile() {
 }
 
 #[test]
-fn the_server_and_the_client_of_the_chapter_run() {
+fn the_server_and_the_client_of_from_c_md_run() {
     let to = crate::common::scratch("chapter");
     let [server, secure] = blocks("../docs/from-c.md", "cpp");
     check_part("chapter.cpp", "rakwire.hpp", "rakwire::Key server_public_key{};\n", &secure, "g++");
@@ -136,7 +136,7 @@ fn the_server_and_the_client_of_the_chapter_run() {
         compile(compiler, standard, source.to_str().expect("a path in UTF-8"), Build::Sanitized, &to)
     };
 
-    // The server of the chapter answers many clients, and outlives them.
+    // The server in docs/from-c.md echoes to three clients, and continues to run after they have disconnected.
     let free = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let port = free.expect("a free port").port();
     let mut running =
@@ -148,7 +148,7 @@ fn the_server_and_the_client_of_the_chapter_run() {
     }
     assert!(running.is_running());
 
-    // The client of the chapter connects. `stdbuf` makes the server write each line at once.
+    // The client in docs/from-c.md connects. `stdbuf` makes the server flush each line.
     let [other, _] = examples("gcc", "c11", Build::Static, &to);
     let (mut other, port) =
         Background::server(Command::new("stdbuf").arg("-oL").arg(other).arg("127.0.0.1:0"));
@@ -159,7 +159,7 @@ fn the_server_and_the_client_of_the_chapter_run() {
 
 /// The program does not count the first exchange, which allocates buffers.
 #[test]
-fn exchanging_messages_and_errors_in_a_signal_handler_allocate_nothing() {
+fn message_exchange_and_errors_in_a_signal_handler_allocate_nothing() {
     let to = crate::common::scratch("allocations");
     let output = run(&mut Command::new(compile("gcc", "c11", "tests/allocations.c", Build::Static, &to)));
     assert_eq!(output, "allocations 0, in a signal handler 0\n");
@@ -167,7 +167,7 @@ fn exchanging_messages_and_errors_in_a_signal_handler_allocate_nothing() {
 
 /// The program calls every function, and checks its effect.
 #[test]
-fn every_function_works_from_c() {
+fn every_function_has_its_effect_when_called_from_c() {
     let to = crate::common::scratch("functions");
     run(&mut Command::new(compile("gcc", "c11", "tests/functions.c", Build::Sanitized, &to)));
 }

@@ -15,7 +15,6 @@ const DUPLICATES: &str = "duplicates";
 const DATAGRAMS: &str = "datagrams";
 const SERIAL: &str = "serial-numbers";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     Case::new(501, "unreliable-acknowledged", MUST, ACKS, "The peer acknowledges a datagram that contains only unreliable messages.", unreliable_acked, Fault::AcksOnlyReliable),

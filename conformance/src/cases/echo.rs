@@ -17,7 +17,6 @@ const SPLITS: &str = "splits";
 const ORDER: &str = "ordering";
 const APPLICATION: &str = "which-messages-are-the-applications";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     echo(1101, "echo-unreliable", MUST, APPLICATION, "The server's application receives and echoes an unreliable message (reliability 0).", e0, Fault::DropsReliability(0)),

@@ -12,7 +12,6 @@ const OPENING: &str = "opening-a-connection";
 const CONTROL: &str = "control-messages";
 const LISTS: &str = "internal-addresses";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     Case::new(401, "request-acknowledged", MUST, "acknowledgements", "The server acknowledges the datagram that contains the connection request (09).", request_acked, Fault::NoAckOfFirst),

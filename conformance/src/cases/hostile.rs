@@ -13,7 +13,6 @@ const HOSTILE: &str = "hostile-bytes";
 const VALIDATION: &str = "address-validation";
 const IDS: &str = "which-messages-are-the-applications";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     Case::new(1001, "garbage-offline", MUST, HOSTILE, "The server does not answer random datagrams from an unknown address, and still answers unconnected pings (01).", garbage_offline, Fault::EchoesGarbage),
@@ -145,7 +144,7 @@ fn amplifies_1(context: &mut Context) -> Check {
     Ok(())
 }
 
-/// Counts the bytes received for a while. Fails if they exceed three times the bytes sent.
+/// Counts the bytes received within `time`. Fails if they exceed three times the bytes sent.
 fn at_most_thrice(link: &mut Link, time: Duration) -> Check {
     let deadline = Instant::now() + time;
     while link.receive(deadline)?.is_some() {}

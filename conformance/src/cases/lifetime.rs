@@ -12,7 +12,6 @@ const KEEPING: &str = "keeping-and-closing-it";
 const TIMEOUTS: &str = "timeouts";
 const CONTROL: &str = "control-messages";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     Case::new(801, "idle-pinged", MUST, KEEPING, "The peer sends a connected ping (00) on an idle connection within the timeout for silent connections (--lifetime).", idle_pinged, Fault::MuteControl(id::CONNECTED_PING)),

@@ -15,7 +15,6 @@ const ORDER: &str = "ordering";
 const SPLITS: &str = "splits";
 const CONTROL: &str = "control-messages";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     Case::new(600, "reliability-0", MUST, CAPSULES, "The peer delivers an unreliable message (reliability 0), which has a 3-byte header.", r0, Fault::DropsReliability(0)),

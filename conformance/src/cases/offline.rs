@@ -11,7 +11,6 @@ const PINGS: &str = "unconnected-pings";
 const OFFLINE: &str = "offline-messages";
 const DATAGRAMS: &str = "datagrams";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     Case::new(101, "ping-answered", MUST, PINGS, "The server answers an unconnected ping (01) with an unconnected pong (1C).", answered, Fault::Mute(id::PONG)),

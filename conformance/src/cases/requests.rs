@@ -15,7 +15,6 @@ const MTU: &str = "connection-attempts";
 const REQUEST_2: &str = "request-2";
 const COOKIES: &str = "cookies";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     Case::new(201, "reply-1", MUST, OPENING, "The server answers request 1 (05) with reply 1 (06), which contains the magic and a GUID.", reply, Fault::Mute(id::REPLY_1)),
@@ -462,7 +461,8 @@ fn two_clients(context: &mut Context) -> Check {
     })
 }
 
-/// Occupies all slots, and returns the answer to another request 2.
+/// Occupies all slots of the server, and sends another request 2. Returns the connections in the slots, and the socket,
+/// reply 1 and answer of the additional request.
 fn filled(context: &mut Context) -> Check<(Vec<session::Session>, Link, Reply1, Vec<u8>)> {
     let mut taken = Vec::new();
     for _ in 0..context.options.capacity.unwrap_or_default() {

@@ -18,7 +18,6 @@ const PROOF: &str = "connection-request-proof-and-identity";
 const DATAGRAMS: &str = "datagrams";
 const COMPATIBILITY: &str = "compatibility";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     secure(5101, "secure-reply-1", MUST, KEY, "Reply 1 (06) has 96 bytes, with the cookie and the key; only zeros may follow.", reply_length, SecureFault::KeyTail),

@@ -54,7 +54,8 @@ pub enum Fault {
     AnswersReplies,
     /// Answers refusals (11, 12, 14, 17, 1A). Case 123.
     AnswersRefusals,
-    /// Stops working after an out-of-band message (0D). "Dies" in a name always means this. Case 124.
+    /// Stops working after an out-of-band message (0D). Every name with "Dies" means that the model stops working.
+    /// Case 124.
     DiesOfOutOfBand,
     /// Appends a byte that is not zero to reply 1. Case 202.
     ReplyOneTail,
@@ -206,7 +207,7 @@ pub enum Fault {
     NaksAll,
     /// Accepts datagram numbers more than 50,000 ahead. Case 510.
     TakesAnyJump,
-    /// Ignores all datagrams after a jump that it has ignored. Case 511.
+    /// Ignores all datagrams after it has ignored a jump in the datagram numbers. Case 511.
     JumpConfuses,
     /// Ignores jumps of more than 100 datagram numbers. Case 512.
     RefusesJumps,
@@ -285,7 +286,7 @@ pub enum Fault {
     ReleasesReversed,
     /// Orders messages across all channels. Cases 622, 623 and 1124.
     OneChannelForAll,
-    /// Delivers an ordering index again. Case 624.
+    /// Delivers a message whose ordering index was already delivered. Case 624.
     OrderedOldDelivered,
     /// Delivers outdated sequenced messages. Cases 625, 626 and 1123.
     SequencedOldDelivered,

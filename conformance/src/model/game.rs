@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const RESEND: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_millis(800);
-/// The bits of the seasoning that make a late one look like an acknowledgement.
+/// The bits that are set in every seasoning of the model, so that a late seasoning looks like an acknowledgement.
 const ACK_BITS: u8 = 0x82;
 
 #[derive(Debug)]

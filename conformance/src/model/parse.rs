@@ -59,7 +59,7 @@ fn capsule(from: &mut Reader<'_>, fault: Fault) -> Option<Capsule> {
     Some(capsule)
 }
 
-/// Returns the valid ranges of an acknowledgement, and how it is malformed.
+/// Returns the valid ranges of an acknowledgement, and its defect.
 pub(super) fn records(bytes: &[u8], fault: Fault) -> (Vec<(u32, u32)>, Broken) {
     let mut out = Vec::new();
     let mut from = Reader(bytes);

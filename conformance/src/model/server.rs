@@ -292,7 +292,7 @@ impl Server {
         out
     }
 
-    /// Returns the address that messages to a client state as the client's address.
+    /// Returns the client address that the model writes into messages to the client.
     pub(super) fn seen(&self, from: SocketAddr) -> SocketAddr {
         match self.fault {
             Fault::WrongClientAddress => SocketAddr::new(from.ip(), from.port() ^ 1),

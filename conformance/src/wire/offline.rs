@@ -66,7 +66,7 @@ pub struct Request2 {
     pub challenge: u8,
     /// The server address to which the client connects.
     pub server: SocketAddr,
-    /// The MTU.
+    /// The MTU that the client requests, in bytes, including 28 for IP and UDP headers.
     pub mtu: u16,
     /// The client's GUID.
     pub guid: u64,
@@ -119,7 +119,7 @@ pub fn refusal(id: u8, guid: u64) -> Vec<u8> {
 /// The time, GUID and data of a pong.
 #[derive(Clone, Debug)]
 pub struct Pong {
-    /// The time of the ping.
+    /// The time that the ping contained.
     pub time: u64,
     /// The server's GUID.
     pub guid: u64,
@@ -148,7 +148,7 @@ pub struct Reply1 {
     pub cookie: Option<u32>,
     /// True if a public key follows the cookie.
     pub key: bool,
-    /// The MTU.
+    /// The MTU that the server offers, in bytes, including 28 for IP and UDP headers.
     pub mtu: u16,
 }
 
@@ -178,9 +178,9 @@ pub struct Reply2 {
     pub guid: u64,
     /// The address that the server saw.
     pub client: SocketAddr,
-    /// The MTU of the connection.
+    /// The MTU of the connection, in bytes, including 28 for IP and UDP headers.
     pub mtu: u16,
-    /// The encryption byte.
+    /// The encryption byte, which is 0 without a secure mode.
     pub encryption: u8,
     /// The number of bytes after the encryption byte.
     pub rest: usize,

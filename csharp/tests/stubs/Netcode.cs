@@ -33,7 +33,7 @@ namespace Unity.Netcode
 #else
         Action lateUpdate;
 
-        /// <summary>Ends a frame. The engine calls a method of this name.</summary>
+        /// <summary>Ends a frame. Unity calls this method by its name.</summary>
         public void EndFrame()
         {
             if (lateUpdate == null)

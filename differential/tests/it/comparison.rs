@@ -77,7 +77,7 @@ fn ordered_messages_may_be_cut_off_by_a_close_but_have_no_gap() {
 }
 
 #[test]
-fn messages_that_were_waited_for_must_not_be_cut_off() {
+fn messages_awaited_by_the_script_must_not_be_cut_off() {
     let waited = |close: &str| format!("{CLEAN}b send @a 3 0 1 50 3\nwait a messages 3\n{close}\n");
     let all = [message(3, 0, 1), message(3, 0, 2), message(3, 0, 3)];
     found(&waited("b close @a notify"), &all, &all[..2]);
@@ -173,7 +173,7 @@ fn connection_events_and_results_must_be_equal_on_every_path() {
     found(LOSSY, &[call("list = 1 b")], &[call("list = 0")]);
     let waits = [call("wait: no lost b"), call("state @b = connected")];
     let failed = compared(CLEAN, &[call("list = 1 b"), call("state @b = not-connected")], &waits);
-    assert_eq!(failed.differences.len(), 1, "differences after a failed wait are not reported");
+    assert_eq!(failed.differences.len(), 1, "differences after a failed wait must not be reported");
 }
 
 #[test]

@@ -144,7 +144,11 @@ fn scripts(waited: &str) -> Vec<Script> {
 #[test]
 fn deliberate_faults_are_found_in_every_affected_pairing() {
     for waited in ["4", "5"] {
-        assert_eq!(differences(&run(&scripts(waited), programs())), [""; 0], "without a fault");
+        assert_eq!(
+            differences(&run(&scripts(waited), programs())),
+            [""; 0],
+            "there must be no differences without a fault"
+        );
     }
     for Fault { name, filter, waited, causes } in FAULTS {
         let outcomes = run(&scripts(waited), &programs().clone().with_rakwire(faulty(filter, name)));
@@ -156,6 +160,10 @@ fn deliberate_faults_are_found_in_every_affected_pairing() {
         let is_listed =
             |outcome: &Outcome| causes.iter().any(|(name, _)| *name == outcome.pairing.to_string());
         let others = outcomes.iter().filter(|outcome| !is_listed(outcome) && !outcome.differences.is_empty());
-        assert_eq!(others.count(), 0, "{name}: only the listed pairings have differences: {found:#?}");
+        assert_eq!(
+            others.count(),
+            0,
+            "{name}: other pairings than the listed ones have differences: {found:#?}"
+        );
     }
 }

@@ -10,7 +10,7 @@ pub(super) const PER_ADDRESS: u32 = 2;
 /// The maximum number of clients per prefix (/24 or /56).
 pub(super) const PER_PREFIX: u32 = 3;
 
-/// Returns one of a few addresses. Some of them share a network.
+/// Maps `number` to one of a few addresses. Some of the addresses share a network.
 pub(super) fn address(number: u8) -> IpAddr {
     let v4 = |network: [u8; 3]| Ipv4Addr::new(network[0], network[1], network[2], number >> 4);
     match number & 7 {

@@ -104,7 +104,7 @@ fn conflicting_security_options_are_refused() {
 }
 
 #[test]
-fn options_that_agree_are_accepted() {
+fn compatible_options_are_accepted() {
     let trusts = [("server_key", key()), ("trust_any_key", Value::Flag(false)), ("password", text("snow"))];
     client(&trusts).expect("options");
     client(&[("trust_any_key", Value::Flag(true)), ("identity_key", key())]).expect("options");

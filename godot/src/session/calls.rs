@@ -30,7 +30,7 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if the session is not connected, the packet is empty or too long, or there is no such
-    /// peer. If the queued reliable packets from a peer would exceed the backlog, the peer is disconnected:
+    /// peer. If the reliable packets queued for a peer would exceed the backlog, the peer is disconnected:
     /// [`Error::Backlog`].
     pub fn put(&mut self, target: i32, transfer: Transfer, payload: &[u8]) -> Result<(), Error> {
         if self.status != Status::Connected {

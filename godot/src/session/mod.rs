@@ -46,13 +46,13 @@ pub enum Status {
 /// An event for the game, returned by [`Session::poll`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// A peer connected. For a client the peer is always the server.
+    /// The peer with this id connected. For a client, the peer is always the server.
     PeerConnected(i32),
-    /// A peer disconnected, and all of its packets have been read.
+    /// The peer with this id disconnected, and all of its packets have been read.
     PeerDisconnected(i32),
     /// A queued packet was refused by the connection, and the peer is being disconnected.
     SendFailed {
-        /// The peer.
+        /// The id of the peer.
         peer: i32,
         /// The reason.
         error: SendError,

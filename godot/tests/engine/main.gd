@@ -115,7 +115,7 @@ func join(own_name: String, port: int) -> void:
 	await until(func(): return is_over, "the server ends the test")
 	if own_name == "first":
 		peer.close()
-		check(peer.get_connection_status() == MultiplayerPeer.CONNECTION_DISCONNECTED, "the client has left")
+		check(peer.get_connection_status() == MultiplayerPeer.CONNECTION_DISCONNECTED, "a closed client is disconnected")
 	else:
 		await until(func(): return lost.size() == 1, "the client is disconnected")
 		check(peer.get_close_reason() != "", "the disconnected client has a close reason")
@@ -195,7 +195,7 @@ func close_in_a_handler() -> void:
 		OS.delay_msec(10)
 	# Both pongs have arrived.
 	pinger.poll()
-	check(pongs.size() == 1, "no signal follows from a session that a handler has closed")
+	check(pongs.size() == 1, "a session that a handler has closed emits no further signal")
 	for server in servers:
 		server.close()
 

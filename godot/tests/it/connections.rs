@@ -48,7 +48,7 @@ fn refusing_new_clients_keeps_existing_clients_connected() {
 }
 
 #[test]
-fn a_full_server_refuses_a_further_client() {
+fn a_full_server_refuses_another_client() {
     let mut game = Game::with(1, &[]);
     game.join(&[]);
     game.until("the first client is connected", |game| game.clients[0].session.status() == Status::Connected);

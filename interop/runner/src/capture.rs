@@ -87,7 +87,7 @@ impl Record {
 /// All datagrams between a server and a client.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
-    /// The datagrams.
+    /// The datagrams, in the order in which the proxy received them.
     pub records: Vec<Record>,
 }
 

@@ -21,7 +21,7 @@ const TIME_TO_END: u64 = 3;
 /// A test case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The value of `TESTCASE`.
+    /// The name, which is also the value of `TESTCASE` for the programs.
     pub name: &'static str,
     /// A one-line description.
     pub about: &'static str,
@@ -29,7 +29,7 @@ pub struct Case {
     pub reliability: &'static str,
     /// The number of that reliability on the wire.
     pub wire: u8,
-    /// The number of messages.
+    /// The number of messages that the client sends.
     pub count: u32,
     /// The length of each message in bytes.
     pub size: usize,

@@ -27,7 +27,7 @@ pub enum Verdict {
     Pass,
     /// The capture breaks a rule.
     Fail(Broken),
-    /// A peer does not support the case.
+    /// A peer does not support the case, for this reason.
     Unsupported(String),
     /// The case did not run, because the case `handshake` failed.
     Skipped,
@@ -36,14 +36,14 @@ pub enum Verdict {
 /// The result of a cell with its capture.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The result.
+    /// The verdict of the cell.
     pub verdict: Verdict,
-    /// The datagrams.
+    /// The captured datagrams.
     pub capture: Capture,
     /// The exit status of the client; `None` if it was killed. It distinguishes a program that fails to start
     /// from a program that sends nothing.
     pub client_status: Option<i32>,
-    /// The duration.
+    /// The duration of the run.
     pub took: Duration,
 }
 

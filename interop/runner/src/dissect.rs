@@ -49,9 +49,9 @@ pub enum Packet {
         /// The offset of the first invalid byte.
         broken: Option<usize>,
     },
-    /// An acknowledgement.
+    /// An acknowledgement, with its ranges of datagram numbers.
     Ack(Vec<(u32, u32)>),
-    /// A negative acknowledgement.
+    /// A negative acknowledgement, with its ranges of datagram numbers.
     Nak(Vec<(u32, u32)>),
     /// Anything else.
     Unreadable,
@@ -105,7 +105,7 @@ pub struct Message {
     pub parts: u32,
     /// True if all parts were sent.
     pub is_complete: bool,
-    /// The time at which all of it had arrived; `None` if it never did.
+    /// The time at which its last part had arrived; `None` if a part never arrived.
     pub arrived: Option<Duration>,
     /// The indices of all datagrams that carried it or a part of it.
     pub carriers: Vec<usize>,

@@ -88,7 +88,7 @@ pub fn read(list: &Path, peers: &[Peer]) -> io::Result<Vec<Limit>> {
     Ok(limits)
 }
 
-/// Returns the limits that apply to no cell that ran, if the whole matrix ran.
+/// Describes the limits that apply to no cell that ran. Returns an empty list unless the whole matrix ran.
 #[must_use]
 pub fn unused(limits: &[Limit], cells: &[Cell], peers: &[Peer]) -> Vec<String> {
     let count = |role| peers.iter().filter(|peer| peer.plays(role)).count();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_refused() {
+    fn limits_with_unknown_names_are_refused() {
         let file = std::env::temp_dir().join(format!("rakwire-limits-{}.json", std::process::id()));
         let known = Limit { servers: vec!["cpp".into()], ..limit(false) };
         let list = |name: &str| vec![name.to_owned()];

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 /// Runs RakNet servers and clients against each other, and judges the captures of their datagrams.
 ///
-/// The exit status is 0 if every cell passes, is not supported, or fails as listed in limits.json; 1 if
-/// another cell fails, the failure of a limit no longer occurs, or a limit covers no cell; 2 if the runner
-/// could not run.
+/// The exit status is 0 if every cell passes, is not supported, or fails as listed in limits.json. It is 1
+/// if another cell fails, the failure of a limit no longer occurs, or a limit covers no cell. It is 2 if the
+/// runner could not run.
 #[derive(Debug, Parser)]
 #[command(name = "rakwire-interop-runner", version, max_term_width = 100)]
 struct Arguments {
@@ -164,7 +164,7 @@ fn run_cell(arguments: &Arguments, pair: Pair<'_>, task: &Task) -> Result<Outcom
     Ok(outcome)
 }
 
-/// Runs all pairs, several at a time. Returns their cells in the order of the pairs.
+/// Runs all pairs, several in parallel. Returns their cells in the order of the pairs.
 fn run_all(arguments: &Arguments, plan: &Plan<'_>, pairs: Vec<Pair<'_>>) -> Result<Cells, String> {
     let mut found = Cells::default();
     found.extend(workers::for_each(arguments.jobs, pairs, |pair| run_pair(arguments, plan, pair))?);

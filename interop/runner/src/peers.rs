@@ -100,11 +100,11 @@ pub fn read(list: &Path) -> io::Result<Vec<Peer>> {
 /// The parameters of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
-    /// The case.
+    /// The case to run.
     pub case: &'a Case,
-    /// The protocol version.
+    /// The protocol version, the value of `PROTOCOL`.
     pub protocol: u8,
-    /// The seed of the cell.
+    /// The seed of the cell, the value of `SEED`.
     pub seed: u64,
     /// The log file for the program's output.
     pub log: Option<&'a Path>,
@@ -135,7 +135,7 @@ pub enum Started {
     Ready(Server),
     /// The server does not support the case.
     Unsupported,
-    /// The server exited, or did not print `ready` in time.
+    /// The server exited, or did not print `ready` in time, as described.
     Failed(String),
 }
 
@@ -144,7 +144,7 @@ pub enum Started {
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// Its address.
+    /// The address at which it listens.
     pub address: SocketAddr,
 }
 

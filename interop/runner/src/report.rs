@@ -37,7 +37,7 @@ pub struct Cell {
     pub datagrams: usize,
     /// The exit status of the client; `None` if it was killed.
     pub client_status: Option<i32>,
-    /// The duration in seconds.
+    /// The duration of the run in seconds.
     pub seconds: f64,
 }
 
@@ -152,7 +152,7 @@ pub struct CaseRow {
 pub struct PeerRow {
     /// Its name.
     pub name: String,
-    /// The implementation.
+    /// A description of the implementation.
     pub about: String,
     /// The package and its version.
     pub package: String,
@@ -167,7 +167,7 @@ pub struct Document {
     pub seed: u64,
     /// The cases that ran.
     pub cases: Vec<CaseRow>,
-    /// The peers.
+    /// The peers of the matrix.
     pub peers: Vec<PeerRow>,
     /// The cells, by server, client and case.
     pub cells: Vec<Cell>,

@@ -1,4 +1,4 @@
-//! An echo server and a checking client around `rust-raknet`. Command line and output: ../../README.md.
+//! An echo server, and a client that checks the echoes, with `rust-raknet`. Command line and output: ../../README.md.
 
 #[path = "../../shared/bench.rs"]
 mod bench;

@@ -135,7 +135,7 @@ async fn cross(original: &mut Server, seed: u64) -> Vec<String> {
     };
     echo(&connection).await;
     let another = tokio::time::timeout(REST, endpoint.accept()).await;
-    assert!(another.is_err(), "seed {seed}: a second connection");
+    assert!(another.is_err(), "seed {seed}: a second connection opened");
     echo(&connection).await;
     let events = reported(original, path.faces[1].port());
     let allowed = [&OPEN[..], &["already connected", "refused"]].concat();
@@ -161,5 +161,5 @@ async fn simultaneous_dials_result_in_one_connection() {
         println!("{events:?}");
         has_crossed |= events.iter().any(|what| what == "already connected");
     }
-    panic!("nothing crossed in any of the tries");
+    panic!("the handshakes did not cross in any attempt");
 }

@@ -37,7 +37,7 @@ async fn exchange(connection: &Connection, messages: std::ops::Range<u32>, size:
     for number in messages {
         let echo = tokio::time::timeout(TIME_LIMIT, connection.recv()).await.expect("an echo in time");
         let echo = echo.unwrap_or_else(|| panic!("the connection closed: {:?}", connection.closed_reason()));
-        assert!(echo.bytes == message(number, size), "message {number} of {size} bytes");
+        assert!(echo.bytes == message(number, size), "the echo of message {number} ({size} bytes) differs");
         assert_eq!(echo.delivery.reliability, Reliability::ReliableOrdered);
     }
 }
@@ -72,7 +72,7 @@ async fn send_the_longest_message_to(name: &str, protocol: u8) {
     let client = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
     let connection = client.connect(address).await.expect("a connection");
     let longest = connection.max_message_len().expect("an open connection");
-    assert_eq!(longest.div_ceil(516), 7_752, "parts, as docs/interop.md says");
+    assert_eq!(longest.div_ceil(516), 7_752, "docs/interop.md states another number of parts");
     exchange(&connection, 0..1, longest).await;
     client.close().await;
 }
@@ -113,7 +113,7 @@ async fn be_server_of(name: &str, protocol: u8, cookies: CookiePolicy) {
         assert!(client.status.success(), "{verdict} {}", text(&client.stderr));
         assert_eq!(verdict["connected"], true);
         assert_eq!(verdict["echoed"].to_string(), count);
-        assert_eq!(connection.closed_reason(), Some(DisconnectReason::Remote), "a graceful end");
+        assert_eq!(connection.closed_reason(), Some(DisconnectReason::Remote), "the client must disconnect");
     }
 }
 

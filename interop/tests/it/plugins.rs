@@ -13,7 +13,7 @@ use rakwire_plugins::ready::{EventId, ReadyEvents, Status};
 
 use crate::support::{Server, TIME_LIMIT};
 
-/// The program around the plugins of the C++ RakNet.
+/// The C++ peer that uses RakNet's plugins.
 const PEER: &str = "cpp-plugins";
 /// The time to wait before concluding that nothing happens.
 const A_WHILE: Duration = Duration::from_millis(300);
@@ -97,7 +97,7 @@ impl Original {
         Self { server, guid: Guid(guid) }
     }
 
-    /// Waits until it prints an expected line, and returns the line.
+    /// Waits until the C++ peer prints an expected line.
     async fn prints(&self, what: &str, is_expected: impl Fn(&str) -> bool) {
         let mut last = String::new();
         until(what, || {
@@ -109,7 +109,7 @@ impl Original {
         .await;
     }
 
-    /// Waits until its connection graph consists of exactly these pairs.
+    /// Waits until the C++ peer prints a connection graph that consists of exactly these pairs.
     async fn knows(&self, pairs: &[(Guid, Guid)]) {
         let mut expected: Vec<_> = pairs.iter().map(|(a, b)| format!("{}-{}", a.0, b.0)).collect();
         expected.sort();
@@ -147,7 +147,11 @@ async fn rakwire_and_raknet_exchange_their_connection_graphs() {
     let remote = a.graph.with(|graph| graph.connections_of(original.guid)[0]);
     assert_eq!(remote.address, b.endpoint.local_addr());
     let most = began.elapsed().as_millis();
-    assert!(u128::from(remote.ping) <= most || remote.ping == UNKNOWN_PING, "{} ms of {most}", remote.ping);
+    assert!(
+        u128::from(remote.ping) <= most || remote.ping == UNKNOWN_PING,
+        "{} ms after {most} ms",
+        remote.ping
+    );
 
     a.meet(&mut b).await;
     original.knows(&[(a.guid, b.guid), (b.guid, a.guid)]).await;
@@ -355,7 +359,7 @@ async fn rakwire_calls_and_signals_raknet_by_rpc4() {
         outcomes.extend(answer.map(|Answer { outcome, .. }| outcome.map(|bytes| bytes.to_vec())));
     }
     let unknown = CallFailure::Refused(Refusal::Unknown);
-    assert_eq!(outcomes, [Ok(vec![0, 0, 0, 42]), Err(unknown)], "Note answers nothing");
+    assert_eq!(outcomes, [Ok(vec![0, 0, 0, 42]), Err(unknown)], "`Note` must return no answer");
 
     ours.rpc4.with(|rpc4| {
         rpc4.call(to, "Note", |bits| bits.write(7_u32), ordered).expect("free capacity");

@@ -74,7 +74,8 @@ async fn servers_of_the_registries_echo_large_messages() {
         message[0] = 0xFE;
         connection.send(&message, Delivery::RELIABLE_ORDERED).await.expect("an open connection");
         let echo = tokio::time::timeout(TIME_LIMIT, connection.recv()).await;
-        let echo = echo.unwrap_or_else(|_| panic!("{library}: no echo")).expect("an open connection");
+        let echo =
+            echo.unwrap_or_else(|_| panic!("{library} sent no echo in time")).expect("an open connection");
         assert!(echo.bytes == message, "{library}");
         client.close().await;
     }

@@ -128,7 +128,7 @@ async fn foreign_clients_reach_our_server_through_a_front() {
 
 /// The front forwards a request with a wrong protocol version, so the refusal is the server's own.
 #[tokio::test]
-async fn a_wrong_version_is_refused_by_the_server() {
+async fn a_wrong_version_is_refused_by_the_server_behind_the_front() {
     let server = Server::start("cpp", &["--protocol", "6"]).expect("a foreign server");
     let relay = Relay::front(server.address);
     let found = foreign_client("cpp", 11, relay.udp()).await;
@@ -226,7 +226,7 @@ mod discovery {
         /// Waits until `listens` returns true. Panics if Redis exits first.
         fn when(mut self, listens: impl Fn() -> bool) -> Self {
             eventually("redis listens", || {
-                assert!(matches!(self.child.try_wait(), Ok(None)), "redis has ended");
+                assert!(matches!(self.child.try_wait(), Ok(None)), "redis-server has exited");
                 listens()
             });
             self
@@ -312,7 +312,7 @@ mod discovery {
     }
 
     #[test]
-    fn announced_servers_appear_and_disappear() {
+    fn announced_servers_are_listed_until_their_announcement_ends() {
         let redis = Redis::on_socket("come-and-go");
         let server = Server::start("cpp", &[]).expect("a foreign server");
         let relay = discovering(&redis);

@@ -8,7 +8,7 @@ use rakwire_native::{Endpoint, Options};
 use crate::support::{peer, run, text};
 
 #[test]
-fn another_implementation_agrees_with_the_vectors() {
+fn an_independent_implementation_agrees_with_the_test_vectors() {
     let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/secure.json");
     let arguments = ["vectors", vectors.to_str().expect("a path in UTF-8")];
     let output = run(&peer("secure"), &arguments).expect("the program starts");
@@ -47,11 +47,11 @@ async fn echo(with_identity: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_implementation_connects_to_our_server() {
+async fn an_independent_client_connects_to_our_secure_server() {
     echo(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_implementation_presents_an_identity() {
+async fn an_independent_client_presents_an_identity() {
     echo(true).await;
 }

@@ -134,7 +134,8 @@ async fn only_plain_raknet_clients_connect_to_a_server_that_offers_security() {
     .await;
 }
 
-/// A client with RakNet's security expects a key in reply 1, where our server sets the flag only for a cookie.
+/// Reply 1 has one flag for cookies and for RakNet's own security. Our server sets it for a cookie. A client with
+/// RakNet's security then expects a public key after the cookie, and therefore refuses the reply.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_plain_raknet_clients_connect_to_a_server_without_security() {
     clients_at(

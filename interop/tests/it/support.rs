@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The time limit for every program, longer than it takes on the slowest machine.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// Returns the program around a foreign RakNet, as built by `setup.sh`.
+/// Returns the path of a foreign peer's program, which `interop/setup.sh` builds.
 pub(crate) fn peer(name: &str) -> PathBuf {
     let folder =
         env::var_os("INTEROP_BIN_DIR").expect("INTEROP_BIN_DIR names the folder of the foreign peers");

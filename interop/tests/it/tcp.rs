@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Server, TIME_LIMIT, peer, run, text};
 
-/// The program around RakNet's `PacketizedTCP` and `TCPInterface`.
+/// The C++ peer that uses RakNet's `PacketizedTCP` or `TCPInterface`.
 const PEER: &str = "cpp-tcp";
 /// The number and length of messages: short ones, long ones for which RakNet reports progress, and messages as long as
 /// RakNet's buffer.
@@ -55,7 +55,7 @@ async fn we_connect(framing: Framing) {
         let pass = async { tokio::join!(send, receive).1 };
         let received = tokio::time::timeout(TIME_LIMIT, pass).await.expect("all messages are echoed in time");
         let expected: Vec<u8> = (0..count).flat_map(|number| message(number, len)).collect();
-        assert!(received == expected, "{count} messages of {len} bytes");
+        assert!(received == expected, "the echoes of {count} messages of {len} bytes differ");
         connection.disconnect().await;
         assert_eq!(connection.closed_reason(), Some(DisconnectReason::Local));
     }

@@ -24,7 +24,7 @@ fn read_with(capture: &Path, options: &[&str], field: &str) -> Vec<(String, Stri
         .args(["-T", "fields", "-e", "_ws.col.Protocol", "-e", field])
         .stdin(Stdio::null())
         .output()
-        .expect("tshark of the package of that name runs");
+        .expect("tshark runs; install the package tshark");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let lines = text(&output.stdout);
     lines
@@ -83,7 +83,7 @@ async fn wireshark_decodes_our_captures() {
     }
     let whole = datagrams.iter().filter(|(_, info)| info.contains("Message fragment 14/14; Reassembled"));
     // There may be more parts, because a part is resent if its acknowledgement is late.
-    assert!(whole.count() >= 2, "the message and its echo: {datagrams:?}");
+    assert!(whole.count() >= 2, "the message or its echo was not reassembled: {datagrams:?}");
 }
 
 /// A running `rakwire echo` that captures all its datagrams.
@@ -191,8 +191,8 @@ async fn wireshark_decodes_every_kind_of_datagram() {
     }
 }
 
-/// Checks the dissector's names for the handshake of a connection with cookies or a secure connection, and that it
-/// reports every later datagram as encrypted.
+/// Checks the dissector's names for the four datagrams of a handshake with cookies or with secure connections. Every
+/// later datagram must be reported as encrypted.
 fn named(recorder: Recorder, reply_1: &str) {
     let datagrams = recorder.read();
     assert!(datagrams.iter().all(|(protocol, _)| protocol == "RakNet"), "{datagrams:#?}");
@@ -205,10 +205,10 @@ fn named(recorder: Recorder, reply_1: &str) {
     assert!(infos.clone().count() > 4 && infos.all(|info| info == "Encrypted message"), "{datagrams:#?}");
 }
 
-/// The dissector supports only RakNet's own encryption. If its flag is set, it expects a key in reply 1, and encrypted
-/// datagrams.
+/// Reply 1 has one flag for cookies and for RakNet's own encryption. The dissector supports only the encryption: if the
+/// flag is set, it expects a public key in reply 1, and treats all later datagrams as encrypted.
 #[test]
-fn wireshark_names_the_handshake_with_cookies() {
+fn wireshark_reports_a_reply_with_a_cookie_as_malformed() {
     let cookies = ["--protocol", "11", "--password", "snow", "--cookies-under-load", "0"];
     let recorder = Recorder::start_with("wireshark-cookies.pcap", &cookies);
     recorder.send(&["hello"]);
@@ -247,7 +247,7 @@ async fn wireshark_decodes_out_of_band_messages() {
 
 /// The dissector does not support the Game Protocol, so only UDP lengths and checksums are checked.
 #[test]
-fn wireshark_reads_udp_around_the_game_protocol() {
+fn wireshark_finds_valid_udp_headers_in_a_game_protocol_capture() {
     let mut recorder = Recorder::start_with("wireshark-game-protocol.pcap", &["--protocol", "game"]);
     recorder.visit("send", &["--protocol", "game", "--size", "2000"]);
     recorder.end();

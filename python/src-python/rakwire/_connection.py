@@ -181,7 +181,7 @@ class Connection:
         return self._native.round_trip
 
     def set_timeout(self, timeout: float) -> None:
-        """Set the timeout in seconds: the time without an acknowledgement after which the peer counts as lost.
+        """Set the timeout of this connection in seconds, which replaces ``Options.timeout``.
 
         :raises ConnectionClosed: if the connection is closed.
         """

@@ -72,7 +72,7 @@ def _watch(
 
 
 def _fail(loop: asyncio.AbstractEventLoop, bridge: _native.Bridge, error: OSError) -> None:
-    """Fail the pending calls of a loop whose thread cannot listen any more. Later calls open another bridge."""
+    """Fail the pending calls of a loop whose thread can no longer listen. Later calls open another bridge."""
     if vars(loop).get("_rakwire_bridge") is bridge:
         del vars(loop)["_rakwire_bridge"]
         _bridges.pop(loop, None)

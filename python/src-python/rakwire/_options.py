@@ -113,7 +113,7 @@ class KnownServer:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of an endpoint. None selects the default of the library."""
+    """The options of an endpoint. The value None selects the library's default."""
 
     max_incoming: int = 0
     """The maximum number of incoming connections, 0 to 65535; 0 for a client."""
@@ -126,7 +126,8 @@ class Options:
     defer_incoming: bool = False
     """Whether each new client waits for a decision through ``incoming``."""
     timeout: Optional[float] = None
-    """The time without an acknowledgement after which a peer counts as lost, in seconds. Default: 10."""
+    """The time in seconds without a datagram from the peer after which a connection with unacknowledged data is lost.
+    Default: 10."""
     close_timeout: Optional[float] = None
     """The maximum time for which ``disconnect`` waits for acknowledgements, in seconds. Default: 5."""
     handshake_timeout: Optional[float] = None

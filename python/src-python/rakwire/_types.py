@@ -90,7 +90,7 @@ class DisconnectReason(enum.Enum):
     REMOTE = "remote"
     """The peer disconnected."""
     LOST = "lost"
-    """The peer stopped acknowledging."""
+    """The peer did not respond within the timeout."""
     MESSAGE_TOO_LARGE = "message-too-large"
     """The peer sent a message that exceeds the memory of a connection."""
     SENT_TOO_LARGE = "sent-too-large"

@@ -45,7 +45,7 @@ pub(super) enum How {
     Npm(&'static [&'static str]),
     /// The interop peers with these names; all if empty.
     Peers(&'static [&'static str]),
-    /// Built from this repository, in a folder that one job at a time may use.
+    /// Built from this repository, in a build folder that only one job at a time may use.
     Built(fn(&Shell) -> Result<String>, Option<Resource>),
 }
 
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_set_up_installs_tools_and_builds_no_own_programs() {
+    fn setup_installs_tools_but_builds_no_programs_of_this_repository() {
         let tools = Need::tools();
         assert!(tools.contains(&Need::CargoDeny) && tools.contains(&Need::WasmBindgen));
         assert!(!tools.contains(&Need::Page) && !tools.contains(&Need::BareDebian));

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_the_right_page_and_files_are_copied() {
+    fn links_are_adapted_to_the_book_and_linked_files_are_listed() {
         let book = book("![a](images/a.svg) [x](../native/examples/x.rs) [n](../native/#c) [o](#one)\n# One\n```\n[no](gone)\n```\n").unwrap();
         let (text, files) = book.linked(&book.pages[0]).unwrap();
         let expected = "![a](images/a.svg) [x](../native/examples/x.rs) [n](../native/README-c.md#c) [o](#one)\n# One\n```\n[no](gone)\n```\n";
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn links_out_of_the_book_are_errors() {
+    fn links_to_missing_pages_files_and_anchors_are_errors() {
         let problem = |link: &str| {
             let book = book(link).unwrap();
             format!("{:#}", book.linked(&book.pages[0]).unwrap_err())

@@ -21,9 +21,9 @@ use crate::tracked;
 
 /// The needs of the site.
 pub const NEEDS: [Need; 3] = [Need::MdBook, Need::Page, Need::BundlerPackages];
-/// The finished site.
+/// The folder of the finished site.
 const SITE: &str = "target/site";
-/// The book with its sources for mdBook.
+/// The folder in which mdBook finds its configuration and the sources of the book.
 const BOOK: &str = "target/site-book";
 /// The settings of the book, and its table of contents.
 const SETTINGS: &str = "docs/book.toml";
@@ -170,10 +170,10 @@ mod tests {
             let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
             let Some(name) = name.filter(|_| !manifest.contains("publish = false")) else { continue };
             let is_part = name == "rakwire-udp";
-            assert!(is_part || contents.contains(&format!("](../{folder}README.md)")), "no page: {name}");
+            assert!(is_part || contents.contains(&format!("](../{folder}README.md)")), "{name} has no page");
             if !is_part && !["rakwire-relay", "rakwire-cli"].contains(&name) {
-                assert!(api.contains(&format!("`cargo doc -p {name} ")), "not in docs/api.md: {name}");
-                assert!(LIBRARIES.contains(&name) || name == "rakwire-wasm", "no reference: {name}");
+                assert!(api.contains(&format!("`cargo doc -p {name} ")), "docs/api.md lacks {name}");
+                assert!(LIBRARIES.contains(&name) || name == "rakwire-wasm", "{name} has no reference");
             }
         }
     }

@@ -85,7 +85,7 @@ pub(super) fn parts(shell: &Shell) -> Result<()> {
 /// The features of the core that cut code out, or that use code which nothing else uses.
 const CUTTING: &str = "alloc,delay-based,full,secure,server,unconnected,zero-copy";
 
-/// Runs the same tests; checks the core with every one and two of its features, and native and extras with each.
+/// Runs [`parts`]; lints the core with each feature and each pair of them, and native and extras with each feature.
 fn all_parts(shell: &Shell) -> Result<()> {
     parts(shell)?;
     let pairs = ["--feature-powerset", "--depth", "2", "--include-features", CUTTING, "-p", "rakwire"];

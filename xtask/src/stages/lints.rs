@@ -65,8 +65,8 @@ fn fmt(shell: &Shell) -> Result<()> {
     shell.cmd("cargo", ["fmt", "--all", "--check"]).run()
 }
 
-/// Checks the main workspace, then the products in workspaces of their own. Those may contain a crate in two versions,
-/// because engines decide what they depend on.
+/// Checks the main workspace, then the products in separate workspaces. A product may contain two versions of a crate,
+/// because its engine determines its dependencies.
 fn deny(shell: &Shell) -> Result<()> {
     const CHECK: [&str; 4] = ["check", "--hide-inclusion-graph", "licenses", "sources"];
     shell.cmd("cargo", ["deny"].into_iter().chain(CHECK).chain(["bans"])).run()?;
@@ -88,7 +88,7 @@ fn clippy_for_browsers(shell: &Shell) -> Result<()> {
     shell.cmd_for(WASM, ".", "cargo", for_browsers).run()
 }
 
-/// The programs themselves build only for the fuzzer.
+/// Lints the library of the fuzz targets. Their programs build only for the fuzzer.
 fn fuzz_lints(shell: &Shell) -> Result<()> {
     workspaces::lints(shell, "fuzz", &["--lib", "--tests"])
 }

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn ci_runs_every_test_stage() {
+    fn ci_runs_every_stage_of_check_and_test_or_its_larger_stage() {
         let larger: Vec<_> = all().iter().filter_map(|stage| Some((stage.name, stage.part_of?))).collect();
         for stage in names(Tier::Test).union(&names(Tier::Check)) {
             let whole = larger.iter().find(|(part, _)| part == stage).map_or(*stage, |(_, whole)| *whole);

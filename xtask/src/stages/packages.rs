@@ -117,7 +117,7 @@ fn msrv(shell: &Shell) -> Result<()> {
     })
 }
 
-/// Only the linker of Windows can be had on Linux without the makers' development kits: the other targets are checked.
+/// Builds for Windows, and only checks the other targets: they cannot be linked on Linux without their vendors' SDKs.
 fn platforms(shell: &Shell) -> Result<()> {
     for target in ELSEWHERE {
         shell

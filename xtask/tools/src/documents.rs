@@ -1,5 +1,5 @@
-//! Checks that the names in documents exist: tests, paths, commands, and the checks of the invariants; and that programs and the
-//! table of stages match the committed ones.
+//! Checks that the names in documents exist: tests, paths, commands, and the checks of the invariants. Also checks that programs
+//! and the table of stages match the committed ones.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

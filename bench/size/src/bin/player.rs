@@ -1,5 +1,5 @@
-//! A player of the snowball fight without a transport protocol: decodes messages of the server with Rabbit, stores the
-//! view of the world, and sends the input of a bot.
+//! A player of the snowball fight without a transport protocol. It decodes messages of the server with Rabbit, stores
+//! the view of the world, and sends the input of a bot.
 
 #![no_std]
 #![no_main]

@@ -14,7 +14,6 @@ const OFFLINE: &str = "offline-messages";
 const VERSION: &str = "the-version-of-the-server";
 const DATAGRAMS: &str = "datagrams";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     client(2201, "dials", MUST, OFFLINE, "The client's first datagram is request 1 (05) with the magic.", dials, Fault::Mute(id::REQUEST_1)),

@@ -14,7 +14,6 @@ const OPENING: &str = "opening-a-connection";
 const SENDING: &str = "sending";
 const MISMATCHES: &str = "where-the-documents-disagree";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     client(2401, "request", MUST, OPENING, "The client answers reply 2 (08) with a connection request (09).", request, Fault::MuteControl(id::CONNECTION_REQUEST)),

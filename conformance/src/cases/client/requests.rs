@@ -15,7 +15,6 @@ const COOKIES: &str = "cookies";
 const DATAGRAMS: &str = "datagrams";
 const MISMATCHES: &str = "where-the-documents-disagree";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     client(2301, "request-2", MUST, OFFLINE, "The client answers reply 1 (06) with request 2 (07), which contains the magic.", asked, Fault::Mute(id::REQUEST_2)),

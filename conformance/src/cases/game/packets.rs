@@ -14,7 +14,6 @@ const CHUNKS: &str = "chunks";
 const WINDOW: &str = "window";
 const DIFFERENCES: &str = "document-original-and-rakwire";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     game(4201, "game-acknowledged", MUST, CHUNKS, "The server acknowledges a packet with REL.", acked, GameFault::MuteAcks),

@@ -14,7 +14,6 @@ const RESENDS: &str = "resends";
 const WINDOW: &str = "window";
 const PACKETS: &str = "packets";
 
-/// The cases.
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     echo(4301, "game-resent", MUST, RESENDS, "The server retransmits a reliable chunk until the client acknowledges it.", resent, GameFault::NeverResends),

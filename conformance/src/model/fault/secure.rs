@@ -7,7 +7,7 @@ pub enum SecureFault {
     None,
     /// Appends a byte to reply 1. Cases 5101 and 5118.
     KeyTail,
-    /// Names an unknown suite in its key. Case 5102.
+    /// Names an unknown cipher suite in its key. Case 5102.
     SuiteOdd,
     /// Does not put the MTU of each reply 1 into its key. Case 5103.
     MtuOnce,
@@ -17,9 +17,9 @@ pub enum SecureFault {
     AnswersShortRequest,
     /// Accepts request 2 without a challenge. Case 5106.
     AcceptsPlain,
-    /// Sends an answer that cannot be opened. Case 5107.
+    /// Sends an answer that cannot be decrypted. Case 5107.
     AnswerBroken,
-    /// Seals another MTU in the answer than it sends in the clear. Case 5108.
+    /// Seals an MTU in the answer that differs from the unencrypted MTU of reply 2. Case 5108.
     AnswerOfAnother,
     /// Accepts challenges that fail authentication. Case 5109.
     TagUnchecked,

@@ -97,7 +97,7 @@ pub(super) fn goodbye(talk: &Talk<'_>) -> Result<(), Broken> {
     }
 }
 
-/// Returns the first datagram with capsules that the server sent after a time.
+/// Returns the index and the length of the first datagram with capsules that the server sent after the time `after`.
 fn later_data(capture: &Capture, after: Duration) -> Option<(usize, usize)> {
     capture.of(End::Server).find_map(|(record, sent)| {
         let has_capsules =

@@ -34,7 +34,7 @@ struct Step<'a> {
     arrived: Duration,
 }
 
-/// Finds the first matching datagram that a side sent after a time and that arrived.
+/// Finds the first matching datagram that a side sent at or after the time `after` and that arrived.
 fn find<'a>(
     capture: &'a Capture,
     from: End,

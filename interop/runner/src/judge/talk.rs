@@ -8,9 +8,9 @@ use rakwire_conformance::wire::id;
 /// A case, and the protocol version of the pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
-    /// The case.
+    /// The case that ran.
     pub case: Case,
-    /// The protocol version.
+    /// The protocol version of both peers.
     pub protocol: u8,
 }
 

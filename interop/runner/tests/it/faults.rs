@@ -72,7 +72,7 @@ fn correct_peers_pass_every_case() {
 }
 
 #[test]
-fn each_fault_breaks_its_rule() {
+fn each_fault_is_reported_under_its_rule() {
     for (fault, name, rule) in FAULTS {
         let task = Task { case: case(name), protocol: PROTOCOL };
         let broken = judge(&task, &capture(task.case, fault)).expect_err(&format!("{fault:?}"));

@@ -77,9 +77,9 @@ fn a_client_that_fails_before_its_first_datagram_has_not_started() {
     assert_eq!(why, "the client exited with status 3 before it sent a datagram");
 }
 
-/// No datagrams are a failure even if the client exits with status 0.
+/// A client that exits with status 0 has not succeeded if it sent no datagram.
 #[test]
-fn a_pair_without_datagrams_fails() {
+fn a_cell_without_datagrams_fails() {
     let outcome = cell("silent", "silent");
     let Verdict::Fail(broken) = outcome.verdict else { panic!("the cell passed") };
     assert_eq!((broken.rule, outcome.client_status), (rules::HANDSHAKE, Some(0)));

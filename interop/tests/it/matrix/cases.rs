@@ -126,7 +126,7 @@ impl fmt::Display for Cell {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expected {
     Pass,
-    /// The peer has no API for the case.
+    /// The peer has no API for the case, for this reason.
     Impossible(&'static str),
     /// The peer fails in this way, always or occasionally.
     Limit {

@@ -11,7 +11,7 @@ use crate::support::{Server, peer, run};
 /// The script that fetches and builds the foreign programs.
 const SETUP: &str = include_str!("../../../setup.sh");
 
-/// A program around a foreign RakNet.
+/// A program that uses another RakNet implementation.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct Peer {
     pub(crate) protocol: u8,
     /// True if messages can be sent with receipts.
     pub(crate) receipts: bool,
-    /// The cookie policy that our server needs for its clients.
+    /// The cookie policy of our server for clients of this peer.
     pub(crate) cookies: CookiePolicy,
 }
 

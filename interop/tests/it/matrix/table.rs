@@ -159,6 +159,6 @@ fn render(results: &Results) -> String {
         }
     }
     text.push('\n');
-    assert!(!text.contains("|  |"), "an empty cell");
+    assert!(!text.contains("|  |"), "a cell of the table has no result");
     text
 }

@@ -57,7 +57,7 @@ impl Host<'_> {
         report.number_of("session=1", "stack")
     }
 
-    /// Checks that the board has every object in sight by replication, as the seed defines it, and walks among them.
+    /// Checks that the board receives the objects in its view as the seed defines them, and that its player walks.
     fn replicated(&self, network: &[&str], updates: f64) -> Result<()> {
         let server = self.serve(ANY, network)?;
         let arguments = [&*at(&server.first_line), &format!("seed={SEED}")];
@@ -125,7 +125,7 @@ fn second_game(machine: Machine) -> Result<()> {
     let snapshots = report.number_of("session=2", "snapshots")?;
     let has_both_games = report.says("session 1: Disconnected") && report.says("session 2: Enough");
     if snapshots < 1.0 || !has_both_games {
-        bail!("the first game was not ended externally, or there was no second one");
+        bail!("the player was not disconnected from the first game, or joined no second game");
     }
     Ok(())
 }

@@ -214,7 +214,7 @@ impl Host<'_> {
         let _server = self.echo(&address, &[])?;
         machine.wait_for("SESSION 2")?;
         if machine.succeed()?.number("sessions")? < 2.0 {
-            bail!("there was no second session");
+            bail!("the firmware opened no second session after the restart of the server");
         }
         Ok(())
     }
@@ -297,7 +297,7 @@ pub(super) fn parrot() -> Result<UdpSocket> {
 fn is_refused(machine: Machine, reason: &str) -> Result<()> {
     let report = machine.finish()?;
     if report.status.code() != Some(1) || !report.says(reason) {
-        bail!("with an unsuitable server: {}, without {reason:?}", describe(report.status));
+        bail!("the firmware did not refuse the server with {reason:?}: {}", describe(report.status));
     }
     Ok(())
 }

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_and_comments_are_ignored() {
+    fn uses_in_tests_and_comments_are_ignored() {
         let a = "pub struct A;\n// crate::b::B\n#[cfg(test)]\nuse crate::b::B;\nimpl A {\n    #[cfg(test)]\n    \
                  fn f(b: crate::b::B) {\n    }\n}\n#[cfg(test)]\nmod more;\n#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n";
         let files = [
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn re_exports_lead_to_the_file_that_defines() {
+    fn a_re_export_is_traced_to_the_defining_file() {
         let parent = "mod leaf;\nmod other;\npub(crate) use leaf::*;\npub use self::other::Other as Renamed;\npub struct Own;";
         let files = [
             ("src/a/mod.rs", parent),

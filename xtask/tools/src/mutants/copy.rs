@@ -202,7 +202,7 @@ mod tests {
 
     /// Each mutant must be found by the models, by worlds, or by both.
     #[test]
-    fn each_mutant_is_for_the_models_or_the_worlds() {
+    fn each_mutant_must_be_found_by_the_models_or_the_worlds() {
         for mutant in list(&Shell::new().unwrap()).unwrap() {
             let excluded = mutant.not_by_models.is_some() && mutant.not_by_worlds.is_some();
             assert!(!excluded, "{}", mutant.name);

@@ -19,9 +19,9 @@ const LIMIT: Duration = Duration::from_secs(1_200);
 /// The way in which worlds found a mutant.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
-    /// In this number of worlds, with the broken guarantee.
+    /// In the last of this number of worlds, with the broken guarantee.
     In(u64, String),
-    /// A world did not end, or the program crashed.
+    /// A world did not end, or the program crashed, as described.
     Ended(String),
     Never,
 }
@@ -61,7 +61,7 @@ fn run(shell: &Shell, worlds: u64, only: &str, is_meant: impl Fn(&Mutant) -> boo
         }
     }
     if !survivors.is_empty() {
-        let excluded = format!("if worlds cannot find one, say why by `not_by_worlds` in {LIST}");
+        let excluded = format!("if worlds cannot find one, give the reason in `not_by_worlds` of {LIST}");
         bail!(
             "{} mutants were not found in {worlds} worlds; {excluded}:{}",
             survivors.len(),
@@ -81,7 +81,7 @@ fn find(shell: &Shell, worlds: u64, number: usize) -> Result<Found> {
     let command =
         shell.cmd(files::text(&program)?, ["--worlds", worlds.as_str(), "--no-shrink"]).limit(LIMIT);
     let output = match command.env(VARIABLE, number.to_string()).output() {
-        Err(error) if error.to_string().contains("did not end within") => {
+        Err(error) if error.to_string().contains("did not exit within") => {
             return Ok(Found::Ended("a world did not end".to_owned()));
         }
         output => output?,

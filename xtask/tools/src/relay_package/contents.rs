@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_package_depends_on_the_newest_c_library_and_the_needs_of_its_scripts() {
+    fn the_package_depends_on_the_required_glibc_and_the_tools_of_its_scripts() {
         let program = b"\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0";
         let depends = depends(program).unwrap();
         assert!(depends.starts_with("libc6 (>= 2.34), ") && depends.contains("ca-certificates"), "{depends}");

@@ -104,7 +104,7 @@ fn wrong(text: &str, oldest_rust: &str) -> Vec<String> {
         if version(tag).is_empty() {
             wrong.push(format!("FROM {image}: name a version"));
         } else if name == "rust" && version(tag) < version(oldest_rust) {
-            wrong.push(format!("FROM {image}: the manifests promise Rust {oldest_rust}"));
+            wrong.push(format!("FROM {image}: the manifests need Rust {oldest_rust} or newer"));
         }
     }
     let user = of("USER").next_back().unwrap_or("root");
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_fault_of_an_image_is_found() {
+    fn each_fault_of_a_container_file_is_reported() {
         let good = "FROM rust:1.95-slim AS build\nFROM debian:12-slim\nUSER 10001\nENTRYPOINT [\"/a\"]\nCMD [\"b\"]\n";
         assert_eq!(wrong(good, "1.88"), [""; 0]);
         for (right, fault) in [

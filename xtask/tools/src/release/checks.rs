@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_section_of_the_changelog_must_be_that_of_the_version() {
+    fn the_newest_section_of_the_changelog_must_describe_the_released_version() {
         let changelog =
             "# Changelog\n\n## 0.2.0 - 2030-01-31\n\n### Added\n\n- More.\n\n## 0.1.0 - 2029-01-01\n";
         assert_eq!(date(changelog, "0.2.0").unwrap(), Some("2030-01-31"));

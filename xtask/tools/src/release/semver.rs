@@ -32,7 +32,7 @@ pub(super) fn check(shell: &Shell, packages: &[Published], baseline: Option<&str
     let names = libraries.flat_map(|package| ["--package", package.name.as_str()]);
     let args = ["semver-checks", "check-release", "--all-features", "--baseline-rev", baseline];
     shell.cmd("cargo", args.into_iter().chain(names)).run()?;
-    Ok(format!("the interface is compatible with {baseline} as far as the version promises"))
+    Ok(format!("the public API has no change since {baseline} that the version does not permit"))
 }
 
 /// Returns the tag of the highest version.
