@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// Returns true if a message is from a client that has called `disconnect`, and whose connection is still closing.
+    /// Returns true if a message is from a client that has called `disconnect`, while its connection is still closing.
     fn is_of_leaving_client(&self, message: &Received) -> bool {
         let attempt = split(&message.bytes).map(|(of, _)| (of as usize).wrapping_sub(self.first_attempt));
         let mut leaving = self.clients.iter().flatten().filter(|client| client.left_at.is_some());
