@@ -42,7 +42,7 @@ pub struct Security {
     pub key_log: Option<alloc::sync::Arc<dyn crate::secure::KeyLog>>,
     /// The maximum number of secure handshakes per second in total.
     ///
-    /// Default: 1,000, which takes about a fifth of a core, or a quarter if clients present an identity.
+    /// Default: 1,000, which takes about a quarter of a core, or a third if clients present an identity.
     pub handshakes_per_second: u16,
     /// The maximum number of secure handshakes per second for one network (a /24 of IPv4, a /64 of IPv6).
     ///

@@ -67,7 +67,7 @@ export interface ListenOptions {
    */
   memory?: MemoryOptions;
   /**
-   * The time in milliseconds without an acknowledgement after which the connection closes with `lost`, 1 to
+   * The time in milliseconds without any datagram from the client after which the connection closes with `lost`, 1 to
    * 2,147,483,647. The time runs only while an acknowledgement is outstanding. The server sends a ping every 5 s.
    * Default: 10,000.
    */

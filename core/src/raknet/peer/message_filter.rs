@@ -79,13 +79,13 @@ impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
     /// Assigns a connection to a group.
     ///
     /// Returns false if the group does not exist, or if `MEMBERS` connections are already outside the default group.
-    /// The connection is then in the default group.
-    #[must_use = "a connection that was not assigned is in the default group"]
+    /// The connection then stays in its group.
+    #[must_use = "a connection that was not assigned keeps the permissions of its group"]
     pub fn set_group(&mut self, id: ConnectionId, group: FilterGroup) -> bool {
-        self.forget(id);
         if usize::from(group.0) >= FILTER_GROUPS {
             return false;
         }
+        self.forget(id);
         group == FilterGroup::DEFAULT || self.members.push((id, group)).is_ok()
     }
 

@@ -81,6 +81,8 @@ fn a_message_filter_enforces_the_rules_of_each_group() {
     assert!(pair.b.hook.set_group(server, FilterGroup(1)));
     assert_eq!(send(&mut pair), [[0x86], [0x90]]);
     assert!(!pair.b.hook.set_group(server, FilterGroup(9)));
+    assert_eq!(pair.b.hook.group_of(server), FilterGroup(1));
+    assert!(pair.b.hook.set_group(server, FilterGroup::DEFAULT));
     assert_eq!(pair.b.hook.group_of(server), FilterGroup::DEFAULT);
 }
 
