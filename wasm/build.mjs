@@ -3,17 +3,21 @@
 // package-lock.json. With the same versions, the output is byte for byte the same.
 //
 // `--typescript` keeps the WebAssembly of the last build. `--entry NAME` only builds the WebAssembly of one entry.
-// `--server FOLDER` builds a WebAssembly with peers that also accept connections, for measurements.
+// `--server FOLDER` builds a WebAssembly module with peers that also accept connections, for measurements.
 //
 // `--development` takes seconds: all entries share one large, unoptimised WebAssembly, and types are not checked.
 // Further arguments are passed to cargo, to build the crates of pages in the same run. `--check` fails if pkg/ contains
 // a development build.
 //
-// pkg/NAME.wasm, NAME.js  the WebAssembly of an entry, also as a text in a module pkg/NAME-exports.d.ts   the types of
-// its exports, as wasm-bindgen declares them pkg/worker*.js          the script of the worker, as a file and as a text
-// in a module pkg/voice-worklet*.js   the same for the audio worklet of voice pkg/DEVELOPMENT         marks a
-// development build dist/                   the output of tsc for ts/ dist/node/              the entries for Node:
-// each is its entry with the additions for Node
+// The output:
+//
+// - pkg/NAME.wasm, pkg/NAME.js: the WebAssembly of an entry, as a file and as a text in a module
+// - pkg/NAME-exports.d.ts: the types of its exports, as wasm-bindgen declares them
+// - pkg/worker*.js: the script of the worker, as a file and as a text in a module
+// - pkg/voice-worklet*.js: the script of the audio worklet, in the same two forms
+// - pkg/DEVELOPMENT: marks a development build
+// - dist/: the output of tsc for ts/
+// - dist/node/: the entries for Node, which add the features of Node to the entries of the same names
 
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -28,7 +32,7 @@ import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const TARGET = "wasm32-unknown-unknown";
-/** The features of the crate for each WebAssembly. */
+/** The features of the crate for each WebAssembly module. */
 const ENTRIES = { "rakwire": "npm", "raknet": "npm-raknet", "game-protocol": "npm-game-protocol", "secure": "npm-secure", "server": "npm-raknet-server" };
 /** All features, and `std`, because the crates of pages need the standard library. */
 const DEVELOPMENT_FEATURES = ["npm", "npm-secure", "npm-raknet-server", "std"].map((feature) => `rakwire-wasm/${feature}`).join(",");
@@ -148,7 +152,7 @@ async function buildWasm(entries, pkg = join(HERE, "pkg")) {
   await optimised;
 }
 
-/** Builds one WebAssembly for all entries, and the crates in the cargo arguments `more`. */
+/** Builds one WebAssembly module for all entries, and the crates in the cargo arguments `more`. */
 async function buildDevelopmentWasm(more) {
   const chosen = ["-p", "rakwire-wasm", ...more, "--lib", "--target", TARGET, "--no-default-features", "--features", DEVELOPMENT_FEATURES];
   await run("cargo", "build", "--locked", ...chosen);

@@ -13,7 +13,7 @@ use crate::shared::EventInfo;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'d, P: Protocol, H: Hook<P> = ()> {
-    /// A message from the remote.
+    /// A message from the remote peer.
     Message(Received<'d, P, H>),
     /// The outcome of a message sent with receipt; RakNet only.
     Receipt {
@@ -195,8 +195,8 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
     /// Closes the connection, and waits until the close is complete.
     ///
     /// Reliable messages sent earlier are delivered first, for at most the `close_timeout` of the configuration; then
-    /// the remote is notified. Messages that arrive during the wait are discarded. The close continues if the future is
-    /// dropped.
+    /// the remote peer is notified. Messages that arrive during the wait are discarded. The close continues if the
+    /// future is dropped.
     pub async fn disconnect(&self) {
         self.reference.update(|hooked, now, id| {
             if let Some(id) = id {
@@ -232,13 +232,13 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
         self.reference.id()
     }
 
-    /// Returns the address of the remote.
+    /// Returns the address of the remote peer.
     #[must_use]
     pub const fn remote(&self) -> SocketAddr {
         self.remote
     }
 
-    /// Returns the identity of the remote: in RakNet its GUID.
+    /// Returns the identity of the remote peer: in RakNet its GUID.
     #[must_use]
     pub const fn identity(&self) -> P::Identity {
         self.identity

@@ -24,7 +24,7 @@ use rakwire::endpoint::{self, Protocol};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectError<P: Protocol> {
-    /// The attempt was not started, for example because all slots are in use or the remote is already connected.
+    /// The attempt was not started, for example because all slots are in use or the remote peer is already connected.
     NotStarted(endpoint::ConnectError),
     /// The attempt failed for this reason.
     Failed(P::ConnectFailure),

@@ -27,7 +27,7 @@ use crate::shared::Shared;
 /// # Ok(()) }) }
 /// ```
 #[derive(Debug)]
-#[must_use = "it is gone when this is dropped"]
+#[must_use = "the message is lost when this value is dropped"]
 pub struct Received<'d, P: Protocol, H: Hook<P> = ()> {
     bytes: ReadGuard<'d, P, H>,
     delivery: P::Delivery,

@@ -39,7 +39,7 @@ impl<'d, P: Protocol, H: Hook<P>> ConnectionRef<'d, P, H> {
         self.shared
     }
 
-    /// Waits until the connection is open, and returns the identity of the remote.
+    /// Waits until the connection is open, and returns the identity of the remote peer.
     pub(crate) async fn connected(&self) -> Result<P::Identity, P::ConnectFailure> {
         poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_connected(self.slot))).await
     }

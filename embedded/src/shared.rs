@@ -234,7 +234,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         }
     }
 
-    /// Returns the result of a connection attempt: the identity of the remote if it succeeded.
+    /// Returns the result of a connection attempt: the identity of the remote peer if the attempt succeeded.
     pub(crate) fn poll_connected(&mut self, at: usize) -> Poll<Result<P::Identity, P::ConnectFailure>> {
         if self.is_lending {
             return Poll::Pending;

@@ -118,7 +118,8 @@ async fn gather() -> Result<Vec<Player>, Failure> {
             }
         }
         println!("player {number} has met all others");
-        // A player that joins through a member is younger than it. Wait until all members agree on that.
+        // A player that joins through a member is younger than that member. Wait until all members agree that the
+        // first player is the host.
         let host = players[0].endpoint.guid();
         for player in &players {
             let agrees = |mesh: &mut Mesh<8>| (mesh.host() == Some(host)).then_some(());

@@ -84,7 +84,7 @@ struct Player {
     endpoint: Endpoint,
     ready: Ready,
     team: EventId,
-    /// Both ends of its connection, which keep it open as long as the player exists.
+    /// Both ends of the player's connection, which stays open while the player exists.
     _connections: [Connection; 2],
 }
 

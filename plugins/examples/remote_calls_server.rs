@@ -1,5 +1,5 @@
-//! A server for clients in other languages. It adds numbers for them, asks each for a square, and signals the answer
-//! back.
+//! A server for clients in other languages. It adds numbers for its clients, calls a function of each client that
+//! squares a number, and signals the answer back.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A server with moving entities and a client that sees those near it and controls one, in one program over real
-//! sockets.
+//! A server with moving entities, and a client that receives the entities near it and controls one of them. Both run
+//! in one program, over real sockets.
 
 use std::num::NonZeroU16;
 use std::time::Duration;

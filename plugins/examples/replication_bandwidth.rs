@@ -303,7 +303,7 @@ impl<W: Way> Game<W> {
                 self.pair.b.peer.send(self.pair.now, id, &message, Delivery::UNRELIABLE)?;
             }
         } else {
-            let authority = self.pair.b.hook.get_mut(self.server).ok_or("it is attached")?;
+            let authority = self.pair.b.hook.get_mut(self.server).ok_or("the plugin is not attached")?;
             W::look(&mut authority.scope, [self.players[0].values[0], self.players[0].values[1]]);
             for (player, id) in self.players.iter().zip(&self.ids) {
                 for (value, field) in player.values.iter().zip(0..) {
@@ -375,7 +375,7 @@ pub(crate) fn bandwidth_graph(ticks: u32) -> Result<String, Failure> {
     for tick in 1..=WARM_UP + ticks {
         game.tick(tick, &mut random)?;
     }
-    let authority = game.pair.b.hook.get_mut(game.server).ok_or("it is attached")?;
+    let authority = game.pair.b.hook.get_mut(game.server).ok_or("the plugin is not attached")?;
     let watched = authority.scope.ticks.iter().skip(WARM_UP as usize);
     let bytes_per_second = |bits: u32| f64::from(bits) / 8.0 / TICK.as_secs_f64();
     let ticks: Vec<_> = watched.map(|tick| tick.map(bytes_per_second)).collect();

@@ -1,6 +1,6 @@
 //! A server for clients in other languages, over RakNet or, with the argument `game`, the Game Protocol. A walker
 //! moves, flares appear and vanish, and each client controls an entity that the others see. The server prints the
-//! positions of these.
+//! positions of the entities that clients control.
 
 use std::time::Duration;
 

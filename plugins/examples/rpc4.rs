@@ -33,7 +33,7 @@ fn buy(
     answer.write(shop.coins)
 }
 
-/// The chime sounds before any greeting.
+/// Plays the chime. Its slot has a higher order than the greeting, so it runs first.
 fn chime(shop: &mut Shop, _: ConnectionId, _: &mut BitStreamReader<'_>) -> Result<(), WireError> {
     shop.heard.push("the chime".to_owned());
     Ok(())

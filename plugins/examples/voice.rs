@@ -32,7 +32,8 @@ async fn endpoint(options: Options) -> Result<(Endpoint, Plugin), Failure> {
     Ok((Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?, voice))
 }
 
-/// Returns ticks in the frame interval. After a delay they continue from then on, as a microphone and a loudspeaker do.
+/// Returns a timer with the interval of frames. After a delay it does not make up for missed ticks, like a microphone
+/// and a loudspeaker.
 fn frames() -> Interval {
     let mut ticks = tokio::time::interval(FRAME);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -60,7 +60,7 @@ impl Radio {
             State::Speech(speaker) => Some(speaker.id),
             State::Free | State::Tone(_) => None,
         };
-        // The frames of others are discarded meanwhile.
+        // The frames of all other speakers are discarded.
         for id in talkers.iter().filter(|id| Some(**id) != current) {
             voice.play(now, *id);
         }

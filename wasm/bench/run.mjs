@@ -23,7 +23,7 @@ const ROUNDS = isQuick ? 200 : 2_000;
 const stops = [];
 const context = { after: (stop) => stops.push(stop) };
 
-/** Prepares a folder to serve: the package, and a WebAssembly with peers that also accept connections. */
+/** Prepares a folder to serve: the package, and a WebAssembly module with peers that also accept connections. */
 function prepare() {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-bench-"));
   stops.push(() => rmSync(folder, { recursive: true, force: true }));

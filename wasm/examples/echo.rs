@@ -28,7 +28,7 @@ use wasm_bindgen::prelude::*;
 /// message in both directions.
 ///
 /// # Errors
-/// If connecting or a check fails.
+/// Fails if connecting or a check fails.
 #[wasm_bindgen]
 pub async fn play(url: String, target: String, transport: Option<String>) -> Result<String, JsError> {
     let mut options = web::Options::default();
@@ -65,7 +65,7 @@ pub async fn play(url: String, target: String, transport: Option<String>) -> Res
 /// refused.
 ///
 /// # Errors
-/// If connecting or a check fails.
+/// Fails if connecting or a check fails.
 #[cfg(feature = "secure")]
 #[wasm_bindgen]
 pub async fn play_secure(url: String, target: String, server_key: String) -> Result<String, JsError> {
@@ -97,7 +97,7 @@ pub async fn play_secure(url: String, target: String, server_key: String) -> Res
 /// token cannot be used again.
 ///
 /// # Errors
-/// If connecting or a check fails.
+/// Fails if connecting or a check fails.
 #[cfg(feature = "secure")]
 #[wasm_bindgen]
 pub async fn play_with_token(url: String, token: String, private_key: String) -> Result<String, JsError> {
@@ -117,7 +117,7 @@ pub async fn play_with_token(url: String, token: String, private_key: String) ->
 /// Pings a server, connects with a password and a small memory, and sends faster than the memory allows.
 ///
 /// # Errors
-/// If connecting or a check fails.
+/// Fails if connecting or a check fails.
 #[wasm_bindgen]
 pub async fn play_in_little_memory(url: String, target: String) -> Result<String, JsError> {
     let pong = web::ping(&url, &target, web::PingScope::Any, Duration::from_secs(10)).await?;
@@ -149,7 +149,7 @@ pub async fn play_in_little_memory(url: String, target: String) -> Result<String
 /// Sends a short message and a message of the maximum length to an echo server of the Game Protocol. Checks the echoes.
 ///
 /// # Errors
-/// If connecting or a check fails.
+/// Fails if connecting or a check fails.
 #[wasm_bindgen]
 pub async fn play_game_protocol(
     url: String,
@@ -211,7 +211,7 @@ impl Plugin<RakNet> for Greeter {
 /// plugin.
 ///
 /// # Errors
-/// If connecting or a check fails.
+/// Fails if connecting or a check fails.
 #[wasm_bindgen]
 pub async fn play_with_plugin(url: String, target: String) -> Result<String, JsError> {
     let greeter = Rc::new(RefCell::new(Greeter::default()));
@@ -247,7 +247,7 @@ pub struct Open {
 /// Connects to an echo server of each protocol.
 ///
 /// # Errors
-/// If connecting fails.
+/// Fails if connecting fails.
 #[wasm_bindgen]
 pub async fn open(
     url: String,
@@ -269,7 +269,7 @@ pub async fn open(
 /// Pings a server.
 ///
 /// # Errors
-/// If the server does not answer.
+/// Fails if the server does not answer.
 #[wasm_bindgen]
 pub async fn ping(url: String, target: String) -> Result<String, JsError> {
     let pong = web::ping(&url, &target, web::PingScope::Any, Duration::from_secs(10)).await?;
@@ -279,7 +279,7 @@ pub async fn ping(url: String, target: String) -> Result<String, JsError> {
 /// Starts to connect and cancels immediately.
 ///
 /// # Errors
-/// If the name of the transport is unknown.
+/// Fails if the name of the transport is unknown.
 #[wasm_bindgen]
 pub async fn give_up(url: String, target: String, transport: String) -> Result<(), JsError> {
     let mut options = web::Options::default();
@@ -308,7 +308,7 @@ impl Open {
     /// Sends a message on both connections.
     ///
     /// # Errors
-    /// If a connection is closed, or its send memory is full.
+    /// Fails if a connection is closed, or its send memory is full.
     pub fn send(&self) -> Result<(), JsError> {
         self.raknet.send(b"\xFEhello", Delivery::RELIABLE_ORDERED)?;
         self.game.send(b"hello", game_protocol::Reliability::Reliable)?;
@@ -318,7 +318,7 @@ impl Open {
     /// Waits for this many echoes on both connections.
     ///
     /// # Errors
-    /// If a connection is closed.
+    /// Fails if a connection is closed.
     pub async fn receive(&self, count: u32) -> Result<(), JsError> {
         for _ in 0..count {
             check_echo(&self.raknet, b"\xFEhello").await?;

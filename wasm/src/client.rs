@@ -86,7 +86,8 @@ type Dial<P> = fn(&mut Peer<'static, P>, Instant, &Dialling) -> Result<Connectio
 pub(crate) struct Client<P: Protocol, H = ()> {
     hooked: Hooked<'static, P, H>,
     id: Option<ConnectionId>,
-    /// The addresses that the server reports as its own, kept after the peer forgets them.
+    /// The addresses that the server reports as its own. They are copied, because the peer discards them at its next
+    /// event.
     internal_addresses: Vec<SocketAddr>,
     buffer: Vec<u8>,
     dialling: Dialling,

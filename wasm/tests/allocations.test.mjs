@@ -1,4 +1,4 @@
-// The garbage collection cost of a message.
+// The heap memory that a message allocates, and that the garbage collector must later free.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -63,8 +63,8 @@ async function openPackage(t) {
 }
 
 /**
- * A relay that passes datagrams on, and calls `spoil(socket)` with each datagram for the client. It accepts offered
- * subprotocols and sends nothing about flows.
+ * A relay that forwards datagrams, and calls `spoil(socket)` before each datagram for the client. It accepts offered
+ * subprotocols, and sends no control message `flow`.
  */
 async function startHostileRelay(t, target, spoil) {
   const [host, port] = target.split(":");
@@ -116,7 +116,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal((await connection.close()).code, "local");
   });
 
-  test(`${protocol.name}: a sleep beyond the timeouts of the server and the flow closes the connection with a reason`, async (t) => {
+  test(`${protocol.name}: a sleep longer than the timeouts of the server and of the flow closes the connection with a reason`, async (t) => {
     const jump = jumpingClock(t);
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address });
@@ -150,7 +150,7 @@ for (const protocol of PROTOCOLS) {
     assert.notEqual(flows, "0");
   });
 
-  test(`${protocol.name}: messages pass during a flood of invalid datagrams from a relay`, { timeout: 300_000 }, async (t) => {
+  test(`${protocol.name}: messages are exchanged during a flood of invalid datagrams from a relay`, { timeout: 300_000 }, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     // Datagrams that resemble the protocol's could close the connection or forge messages. This test sends only
     // datagrams that the client can recognise as invalid.
@@ -177,7 +177,7 @@ for (const protocol of PROTOCOLS) {
     }
     const numbers = await nextNumbers(connection, 40);
     assert.deepEqual(numbers.sort((a, b) => a - b), Array.from({ length: 40 }, (_, number) => number));
-    // Each datagram comes with a notice of drops, of which the client keeps the highest count.
+    // The relay sends a drop notice with each datagram. The client keeps the highest count.
     await until(() => connection.stats().relayDrops.toClient.queueFull === 19, "the client has the highest drop count of the relay");
     const { drops, relayDrops } = connection.stats();
     assert.ok(Object.values(drops).reduce((sum, count) => sum + count, 0) > 100, JSON.stringify(drops));

@@ -1,5 +1,5 @@
 // Run by foreign.test.mjs in a network namespace. Creates a second namespace with a relay and a C++ server, connected
-// by a virtual wire. Loads a page over plain HTTP from the relay's IP address in the browser given as argument, and
+// by a veth pair. Loads a page over plain HTTP from the relay's IP address in the browser given as argument, and
 // prints its title.
 
 import { execFileSync, spawn } from "node:child_process";
@@ -62,8 +62,7 @@ async function main([browser]) {
   const relay = await startRelay(context, { game: cpp.address }, "--listen", `${FAR}:0`, "--serve", site(context, "webrtc"), "--allow-any-origin");
   const play = () => BROWSERS[browser](`http://${relay.address}/`);
   const title = await play();
-  // Chromium cancels requests in progress when an interface appears, and it may notice the two interfaces of the wire
-  // late.
+  // Chromium cancels requests in progress when an interface appears, and it may notice the two veth interfaces late.
   return title.includes("Failed to fetch") ? play() : title;
 }
 

@@ -123,7 +123,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("the error under a policy that forbids WebAssembly names the required directive", async (t) => {
+test("the error in a page whose policy forbids WebAssembly names the required directive", async (t) => {
   const policy = { "content-security-policy": "default-src 'self'; connect-src *" };
   const { page, url } = await openWith(t, { game: "127.0.0.1:9" }, policy);
   const { code, message } = await page.evaluate(async (address) => {

@@ -68,7 +68,7 @@ async function hostile(limits) {
 
 const callOf = (number, name, payload) => encodeCall({ kind: "call", number, name, payload: Uint8Array.from(payload) });
 
-test("messages encode to the vectors and decode from them, and malformed messages do not decode", () => {
+test("messages encode to the test vectors and decode from them, and malformed messages do not decode", () => {
   assert.equal(VECTORS.length, 7);
   for (const { hex: expected, message: kind, number, name, payload, refusal, code = 0 } of VECTORS) {
     const message = {
@@ -91,7 +91,7 @@ test("messages encode to the vectors and decode from them, and malformed message
   }
 });
 
-test("calls and signals have the fingerprints of the vectors", async () => {
+test("calls and signals have the fingerprints of the test vectors", async () => {
   const fake = await openFake("raknet");
   const schema = { functions: { add: { arguments: rabbit.struct({ a: rabbit.u32, b: rabbit.u32 }), answer: rabbit.u32 } }, signals: { moved: rabbit.u8 } };
   const calls = new RemoteCalls(fake.connection, schema);
@@ -297,7 +297,7 @@ test("a call fails at its timeout, when its signal is aborted, and when its conn
   assert.ok(signals.every(({ aborted }) => aborted));
 });
 
-test("a call cancelled while queued is never sent, and the others keep their order", async () => {
+test("a call cancelled while queued is never sent, and the other calls keep their order", async () => {
   const { calls, peer, wake } = await hostile();
   const sent = [];
   peer.room = 0;
@@ -350,7 +350,7 @@ test("a function is not run with invalid arguments", async () => {
   for (const name of ["add", "sum", "shout", "mirror"]) {
     calls.register(name, { isAllowed: anybody, handle: () => ran.push(name) });
   }
-  // A list and a text with announced lengths that exceed that of any message.
+  // The list and the text announce lengths that exceed the maximum length of a message.
   say(callOf(1, "add", []), callOf(2, "sum", Array(5).fill(0xff)), callOf(3, "shout", [7, 255, 255]), callOf(4, "mirror", [1]));
   assert.deepEqual(sent, [1, 2, 3, 4].map((number) => ({ kind: "refusal", number, reason: 2, code: 0 })));
   // An empty name, names that every object has, and invalid UTF-8.

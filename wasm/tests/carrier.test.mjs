@@ -1,4 +1,4 @@
-// A WebSocket retransmits data that its path loses, and a connection over it does not resend.
+// TCP retransmits the lost data of a WebSocket, so a connection over a WebSocket must not resend it.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -29,7 +29,7 @@ test("either side closes a connection within one round trip", async () => {
 });
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a connection over a WebSocket closes without a timer`, async (t) => {
+  test(`${protocol.name}: a connection over a WebSocket closes without waiting for a timer`, async (t) => {
     const { relay } = await echoFixture(t, protocol);
     const timers = stoppableTimers();
     t.after(timers.restore);
@@ -40,7 +40,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("either side of a connection to a server in Node closes it without a timer", async (t) => {
+test("either side of a connection to a server in Node closes the connection without waiting for a timer", async (t) => {
   const timers = stoppableTimers();
   t.after(timers.restore);
   const server = await listen({ host: "127.0.0.1" });
@@ -60,7 +60,7 @@ test("either side of a connection to a server in Node closes it without a timer"
 });
 
 for (const { transport } of WAYS.filter(({ inWorker }) => !inWorker)) {
-  test(`a connection of a page closes without a timer: ${transport}`, async (t) => {
+  test(`a connection of a page closes without waiting for a timer: ${transport}`, async (t) => {
     const { echo, url } = await startLogged(t);
     const { page } = await openWith(t, { game: echo.address });
     await page.evaluate(`globalThis.timers = (${stoppableTimers})()`);

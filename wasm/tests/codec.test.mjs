@@ -36,7 +36,7 @@ test("every write method grows the buffer at any position", () => {
       const bytes = new ByteWriter("big").bytes(new Uint8Array(before).fill(7))[kind](value).finish();
       const reader = new ByteReader(bytes, "big");
       assert.equal(hex(reader.bytes(before)), "07".repeat(before));
-      assert.equal(reader[kind](), value, `${kind} behind ${before} bytes`);
+      assert.equal(reader[kind](), value, `${kind} after ${before} bytes`);
       assert.equal(reader.remaining, 0);
     }
   }
@@ -286,7 +286,7 @@ test("bits of any width are read back at any position, in both orders", () => {
   }
 });
 
-test("cursors write and read every type, and ids precede messages", () => {
+test("byte readers read back every type in both byte orders, message ids are split off, and truncated input is refused", () => {
   for (const order of ["little", "big"]) {
     const bytes = new ByteWriter(order)
       .u8(255).i8(-128).u16(65_535).i16(-32_768).u32(0xffff_ffff).i32(-(2 ** 31)).u64(2n ** 64n - 1n).i64(-(2n ** 63n))

@@ -31,7 +31,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal(connection.stats().messagesSent, messagesSent);
   });
 
-  test(`${protocol.name}: several connections to one relay work side by side`, async (t) => {
+  test(`${protocol.name}: several connections to one relay are open at the same time`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connections = await Promise.all([open(), open(), open()]);
     connections.forEach((connection, index) => connection.send(Uint8Array.of(0xfe, index)));
@@ -140,7 +140,7 @@ for (const protocol of PROTOCOLS) {
     await assert.rejects(open(controller.signal), reason);
   });
 
-  test(`${protocol.name}: a listener for one of ten messages leaves nine to iteration`, async (t) => {
+  test(`${protocol.name}: of ten messages, a once listener gets one and iteration the other nine`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open();
     const numbers = [];

@@ -44,7 +44,7 @@ async function isPending(promise) {
 }
 
 for (const protocol of ["raknet", "game"]) {
-  test(`${protocol}: a listener for one message leaves the others to iteration`, async () => {
+  test(`${protocol}: a once listener gets the first message, and iteration gets the later messages`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const { numbers, listener } = collector();
     connection.addEventListener("message", listener, { once: true });
@@ -67,7 +67,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(numbers, [1, 2]);
   });
 
-  test(`${protocol}: a listener that removes itself leaves the rest to iteration`, async () => {
+  test(`${protocol}: after a listener has removed itself, iteration gets the remaining messages`, async () => {
     const { connection, arrive } = await openFake(protocol);
     const numbers = [];
     const listener = ({ message }) => {
@@ -82,7 +82,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(await take(connection.messages(), 3), [3, 4, 5]);
   });
 
-  test(`${protocol}: a listener with an aborted signal leaves the rest to iteration`, async () => {
+  test(`${protocol}: after the signal of a listener is aborted, iteration gets the remaining messages`, async () => {
     const { connection, arrive } = await openFake(protocol);
     const { numbers, listener } = collector();
     const controller = new AbortController();
@@ -140,7 +140,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(numbers, [1, 2]);
   });
 
-  test(`${protocol}: a new iteration continues where the last one ended`, async () => {
+  test(`${protocol}: a new iteration continues after the last message of the previous one`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     arrive(...range(1, 6));
     const numbers = [];
@@ -224,7 +224,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(numbers, [2]);
   });
 
-  test(`${protocol}: messages beyond the queue limit stay in the peer, even after a listener is removed`, async () => {
+  test(`${protocol}: messages beyond the queue limit stay in WebAssembly memory, even after a listener is removed`, async () => {
     const { connection, peer, arrive } = await openFake(protocol);
     const { numbers, listener } = collector();
     connection.addEventListener("message", listener, { once: true });

@@ -105,7 +105,7 @@ export function startTransport(t, more = {}) {
   t.after(() => Object.assign(carrierKinds, real));
   const clock = new FakeClock();
   const events = [];
-  /** One entry for each carrier that got the flow: true if it was a stream. */
+  /** One entry for each carrier to which the flow was assigned: true for a stream, which loses no datagrams. */
   const streams = [];
   const settings = { url: "ws://relay.invalid/ws?target=game", carriers: ["webtransport", "websocket"], resume: true, ...more };
   const transport = new RelayTransport(

@@ -44,7 +44,7 @@ async function readAll(transfer) {
   return tree;
 }
 
-test("messages encode to the vectors and decode from them, and malformed messages do not decode", () => {
+test("messages encode to the test vectors and decode from them, and malformed messages do not decode", () => {
   assert.equal(VECTORS.length, 9);
   const digest = (byte) => new Uint8Array(32).fill(byte);
   const page = {
@@ -224,7 +224,7 @@ test("a transfer resumes after present bytes, skips unchanged files and restarts
   assert.deepEqual({ files, bytes, received, unchanged }, { files: 5, bytes: totalBytes, received: 400_000 + 10 + 6 + 11, unchanged: 2 });
 });
 
-test("an unread file is not fetched and does not block others", async () => {
+test("an unread file is not fetched and does not block other files", async () => {
   const [from, to] = await openPair("raknet");
   const tree = Object.fromEntries(Array.from({ length: 150 }, (_, index) => [String(index).padStart(3, "0"), bytesOf(5_000, index)]));
   const sending = sendFiles(from.connection, filesOf(tree), { chunkBytes: 1_000 });

@@ -12,7 +12,7 @@ import { WebSocket } from "ws";
  * interface.
  */
 export const OWN_ADDRESS = Object.values(networkInterfaces()).flat().find(({ family, internal }) => family === "IPv4" && !internal)?.address;
-export const NO_ADDRESS = OWN_ADDRESS === undefined ? "this machine has no address but those of loopback" : false;
+export const NO_ADDRESS = OWN_ADDRESS === undefined ? "this machine has only loopback addresses" : false;
 
 const START_MS = 90_000;
 /** The time limit for an answer. A page may wait for several events in sequence. */

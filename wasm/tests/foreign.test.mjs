@@ -47,7 +47,7 @@ for (const [browser, titleOf] of Object.entries(BROWSERS)) {
     assert.equal(await titleOf(`http://${relay.address}/`), "done webtransport true local");
   });
 
-  // The page is served by `http` from another machine, so browsers do not give it WebTransport.
+  // A page loaded over plain HTTP from another machine is not a secure context, so browsers give it no WebTransport.
   test(`${browser}: a page loaded over plain HTTP from the IP address of a relay on another machine reaches a C++ server over data channels`, { timeout: 300_000, skip: noMachines() }, async () => {
     const [program, ...args] = MACHINE;
     const script = fileURLToPath(new URL("bare-address.mjs", import.meta.url));

@@ -29,12 +29,12 @@ test("messages of valid lengths are echoed unchanged, and other lengths and reli
   assert.equal((await connection.close()).code, "local");
 });
 
-test("a password is refused", async () => {
+test("a password is refused, because the Game Protocol has none", async () => {
   const relay = { address: "127.0.0.1:9" };
   await assert.rejects(connectTo(relay, GAME_PROTOCOL, { password: "x" }), fails("bad-option", /has no password/));
 });
 
-test("a server that did not answer gets the next request from another port", async (t) => {
+test("a client repeats an unanswered connection request from another port of the relay", async (t) => {
   const silent = createSocket("udp4");
   t.after(() => silent.close());
   await new Promise((resolve) => silent.bind(0, "127.0.0.1", resolve));

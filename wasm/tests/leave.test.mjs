@@ -27,12 +27,12 @@ for (const [by, kind] of Object.entries(RELAYS)) {
       }
     };
 
-    test(`the player in Chromium disconnects with the page, ${by}: ${nameOf(way)}`, async (t) => {
+    test(`leaving the page disconnects its player in Chromium, ${by}: ${nameOf(way)}`, async (t) => {
       await runs(await startLeaving(t, kind), ENDS);
     });
 
     if (kind === RELAYS[BY_THE_PAGE]) {
-      test(`the player in Firefox disconnects with the page, ${by}, in at least one of several tries: ${nameOf(way)}`, { skip }, async (t) => {
+      test(`leaving the page disconnects its player in Firefox, ${by}, in at least one of several tries: ${nameOf(way)}`, { skip }, async (t) => {
         const leave = await startLeavingFirefox(t, kind, way);
         for (const how of endsAlone(way)) {
           let reason;
@@ -43,7 +43,7 @@ for (const [by, kind] of Object.entries(RELAYS)) {
         }
       });
     } else {
-      test(`the player in Firefox disconnects with the page, ${by}: ${nameOf(way)}`, { skip }, async (t) => {
+      test(`leaving the page disconnects its player in Firefox, ${by}: ${nameOf(way)}`, { skip }, async (t) => {
         await runs(await startLeavingFirefox(t, kind, way), ENDS);
       });
     }

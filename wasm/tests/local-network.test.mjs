@@ -138,7 +138,7 @@ test("an attempt with an unanswered permission prompt fails at its deadline with
   }
 });
 
-test("a public http page gets an error that says that the page needs https", async (t) => {
+test("the error of a public http page states that the page needs https", async (t) => {
   const relay = await start(t);
   const { page } = await openPublicPage(t, relay, { isSecure: false });
   for (const way of [...WAYS, { isPing: true }].filter(({ transport }) => transport !== "webtransport")) {
@@ -156,7 +156,7 @@ test("data channels with a known fingerprint need no permission", async (t) => {
   assert.deepEqual([code, transport], ["open", "webrtc"]);
 });
 
-test("a cross-origin frame causes a prompt only if it has `allow`", async (t) => {
+test("a connection in a cross-origin frame causes a permission prompt only if the frame has `allow`", async (t) => {
   const relay = await start(t);
   const display = await openDisplay();
   t.after(() => display.close());
@@ -185,7 +185,7 @@ test("an https page queries an http relay in the local network by name and conne
   assert.ok(["webtransport", "webrtc"].includes(transport), transport);
 });
 
-/** Returns the outcomes of a Rust program: of a connection by each transport, and of a ping. */
+/** Returns the outcomes of a Rust program: of a connection over each transport, and of a ping. */
 function attemptRust(page, relay) {
   return page.evaluate(async (url) => {
     const example = await import("/echo.js");

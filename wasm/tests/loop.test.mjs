@@ -19,7 +19,7 @@ function fixture({ datagrams = 0, hasRoom = true, timeout } = {}) {
   return { seen, peer, sink, loop };
 }
 
-/** Mocks a clock that only moves when advanced, and that can jump before its timers fire, as in a suspended tab. */
+/** Mocks a clock that only the test advances. It can jump before its timers fire, as in a suspended tab. */
 function standingClock(t) {
   let now = 1_000;
   t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -94,7 +94,7 @@ test("the timer fires at the timeout of the peer", (t) => {
   assert.equal(seen.timeouts[1] - seen.timeouts[0], 30);
 });
 
-test("without a transport, the loop polls only the timeouts of the peer, and sends once there is one", (t) => {
+test("without a transport, the loop polls only the timeouts of the peer, and it sends once a transport is open", (t) => {
   const { pass } = standingClock(t);
   const { seen, peer, sink, loop } = fixture({ datagrams: 1, hasRoom: false });
   t.after(() => loop.stop());

@@ -11,8 +11,8 @@ process.env.PATH += ":/usr/sbin:/sbin";
 const SCRIPT = readFileSync(new URL("machines.sh", import.meta.url), "utf8");
 
 /**
- * The networks between the router and each of the other machines, and the address of the server. An IPv6 route only
- * replaces a route of the same metric, and kernel routes have the metric 256.
+ * The networks between the router and each of the other machines, and the address of the server. An IPv6 route
+ * replaces another route only if both have the same metric. Kernel routes have the metric 256.
  */
 export const NETWORKS = {
   IPv4: { family: "-4", client: "10.71.1.0/24", server: "10.71.2.0/24", address: "10.71.2.2:61111" },

@@ -12,8 +12,8 @@ import { startRelay } from "./support.mjs";
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
 /**
- * Opens a page that can import the package, with a relay. `headers` are the headers of the page, `flags` those of
- * Chromium.
+ * Starts a relay for these targets, and opens a page that can import the package. The page has the HTTP headers
+ * `headers`, and Chromium the flags `flags`.
  */
 export async function openWith(t, targets, headers, flags) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-page-"));

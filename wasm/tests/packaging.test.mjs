@@ -36,7 +36,7 @@ test("the package contains the required files and nothing outside dist, pkg and 
   assert.deepEqual(unexpected, []);
 });
 
-test("the README installs the packed file", () => {
+test("the install command of the README names the packed file", () => {
   const readme = readFileSync(join(PACKAGE, "README.md"), "utf8");
   const named = [...readme.matchAll(/^npm install \S*?([^/\s]+)$/gm)].map(([, file]) => file);
   assert.deepEqual(named, [filename]);
@@ -100,7 +100,7 @@ test("an installed package runs", () => {
   assert.equal(printed, "relay-unreachable\n");
 });
 
-test("importing the entries outside a browser succeeds and opens nothing", () => {
+test("importing the entries outside a browser succeeds and leaves no timer or socket open", () => {
   const printed = execFileSync(process.execPath, ["import.mjs"], { cwd: join(folder, "fixture"), encoding: "utf8" });
   assert.equal(printed, "0\n");
 });

@@ -17,7 +17,7 @@ const ends = (echo) => echo.logged().match(/(?<= disconnected .*reason=).*/g) ??
 
 for (const protocol of PROTOCOLS) {
   const kind = protocol.name === "RakNet" ? "raknet" : "game-protocol";
-  test(`${protocol.name}: the server is notified when a page with a WebSocket is left in any way`, async (t) => {
+  test(`${protocol.name}: the server is notified of every way to leave a page with a WebSocket`, async (t) => {
     const echo = await startLoggedEcho(t, ...protocol.echo);
     // The page's last datagrams may be lost, so the relay also notifies the server.
     const { page: first, url } = await openWith(t, { game: `${echo.address},kind=${kind}` });
@@ -63,7 +63,7 @@ for (const protocol of PROTOCOLS) {
 
 for (const protocol of PROTOCOLS) {
   const kind = protocol.name === "RakNet" ? "raknet" : "game-protocol";
-  test(`${protocol.name}: an idle connection and one that is not open yet are closed with their page`, async (t) => {
+  test(`${protocol.name}: leaving a page closes its idle connection, and a connection that is not open yet`, async (t) => {
     const echo = await startLoggedEcho(t, ...protocol.echo);
     const silent = createSocket("udp4");
     t.after(() => silent.close());
@@ -90,7 +90,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("a connection reports that it was closed with its page, unless the option is off", async (t) => {
+test("leaving a page closes its connection with page-left, unless endWithPage is false", async (t) => {
   const echo = await startLoggedEcho(t);
   const { page, url } = await openWith(t, { game: echo.address });
   const codes = await page.evaluate(async (address) => {

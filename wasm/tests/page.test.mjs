@@ -31,7 +31,7 @@ async function servePage(t, targets) {
 }
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: listeners and iteration in a page get every message once`, async (t) => {
+  test(`${protocol.name}: in a page, every message is delivered once, to a listener or to iteration`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const page = await servePage(t, { game: echo.address });
     const result = await page.evaluate(async (options) => {

@@ -17,7 +17,7 @@ function startServer(machines, address, machine = "server") {
   return machines.start(machine, "rakwire echo", [tool, "echo", "--listen", address], /listening on (\S+)\n/);
 }
 
-/** Connects a client to an echo server, through a relay on the client's machine or by UDP. */
+/** Connects a client to an echo server, through a relay on the client's machine or over UDP. */
 async function startClient(machines, address, transport, machine = "client") {
   const client = await machines.start(machine, "client", [process.execPath, CLIENT, address, transport], /open (\d+)\n/, "SIGTERM");
   const mtus = () => [...client.printed().matchAll(/echoed (\d+)\n/g)].map(([, mtu]) => Number(mtu));

@@ -45,7 +45,7 @@ for (const { name, create, reliabilities } of CLASSES) {
     assert.equal(nextEvent(peer), undefined);
   });
 
-  test(`${name}: invalid sends and connects have error codes`, () => {
+  test(`${name}: invalid calls of send and connect fail with error codes`, () => {
     const peer = create();
     const message = Uint8Array.of(0xfe);
     for (let reliability = 0; reliability < 8; reliability++) {
@@ -80,7 +80,7 @@ test("RakNet: the first datagram is an open connection request padded to the MTU
   assert.ok(peer.pollTimeout() > 0);
 });
 
-test("RakNet: channels are checked", () => {
+test("RakNet: channels above 31 are refused", () => {
   const peer = create("raknet");
   const message = Uint8Array.of(0xfe);
   assert.equal(codeOf(() => peer.send(message, delivery(3, 31), 0)), "not-connected");
@@ -100,7 +100,7 @@ test("RakNet: invalid datagrams are counted and not answered", () => {
   assert.equal(peer.pollTransmit(0), undefined);
 });
 
-test("Game Protocol: a connection begins with four bytes, which are not repeated, and invalid datagrams are counted", () => {
+test("Game Protocol: the connection request has four bytes and is not resent, and invalid datagrams are counted", () => {
   const peer = create("game");
   peer.connect(0);
   assert.equal(peer.pollTransmit(0).length, 4);

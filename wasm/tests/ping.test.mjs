@@ -67,7 +67,7 @@ test("pings are encoded and pongs decoded as in RakNet, and invalid pongs are ig
   others.forEach((other) => assert.equal(readPong(other), undefined));
 });
 
-test("servers send their advertisement in both scopes", async (t) => {
+test("pings of both scopes return the advertisement of the server", async (t) => {
   const [echo, cpp] = [await startEcho(t, "--advertise", "a lobby"), await startCpp(t)];
   const relay = await startRelay(t, { echo: echo.address, cpp: cpp.address });
   for (const scope of ["any", "open-connections", undefined]) {
@@ -181,7 +181,7 @@ class Refused extends EventTarget {
   close() {}
 }
 
-test("requests to the relay are cancelled with the call of ping, discover or connect", async (t) => {
+test("cancelling ping, discover or connect cancels its HTTP request to the relay", async (t) => {
   const asked = [];
   let onAsked;
   t.mock.method(globalThis, "fetch", (_url, { signal }) => {
@@ -233,7 +233,7 @@ test("a cancelled ping sends the relay no requests", async (t) => {
   assert.equal(fetched.mock.callCount(), 0);
 });
 
-test("a lost ping is repeated, and a pong with the server's own clock is accepted", async (t) => {
+test("a lost ping is resent, and a pong with the time of the server instead of the ping is accepted", async (t) => {
   const address = await startUdp(t, (datagram, count) => {
     assert.equal(datagram.length, 33);
     return count === 1 ? Buffer.of(0x1c, 1, 2, 3) : pong(99n, "late");
@@ -244,7 +244,7 @@ test("a lost ping is repeated, and a pong with the server's own clock is accepte
   assert.equal(found.guid, GUID);
 });
 
-test("errors of a ping describe the cause, and a signal cancels it", async (t) => {
+test("errors of a ping describe the cause, and a signal cancels a ping", async (t) => {
   let onPing = () => undefined;
   const silent = await startUdp(t, () => onPing());
   const relay = await startRelay(t, { silent });

@@ -34,7 +34,7 @@ async function takeAll(connection) {
 }
 
 for (const protocol of ["raknet", "game"]) {
-  test(`${protocol}: a plugin gets the messages of its ids, and iteration the others`, async () => {
+  test(`${protocol}: a plugin gets the messages with its ids, and iteration gets all other messages`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const { numbers, plugin } = collector();
     attach(connection, plugin);
@@ -62,7 +62,7 @@ for (const protocol of ["raknet", "game"]) {
     end();
   });
 
-  test(`${protocol}: a plugin gets its messages while the others are unread`, async () => {
+  test(`${protocol}: a plugin gets its messages while messages for the application are unread`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     arrive(...range(0x201, 0x2ff), ...range(0x301, 0x301 + 300), ...OWN);
     const { numbers, plugin } = collector();
@@ -73,7 +73,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(await takeAll(connection), [...range(0x201, 0x2ff), ...range(0x301, 0x301 + 300)]);
   });
 
-  test(`${protocol}: two plugins cannot share an id, and detaching frees it`, async () => {
+  test(`${protocol}: two plugins cannot share an id, and detaching a plugin frees its ids`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const [first, second] = [collector(), collector([1, 2])];
     const detach = attach(connection, first.plugin);
@@ -91,7 +91,7 @@ for (const protocol of ["raknet", "game"]) {
   });
 }
 
-test("messages for a detached plugin are discarded until another one attaches", async () => {
+test("messages for a detached plugin are discarded until another plugin is attached", async () => {
   const { connection, arrive, end } = await openFake("raknet");
   const [first, second] = [collector(), collector()];
   attach(connection, first.plugin)();
@@ -105,7 +105,7 @@ test("messages for a detached plugin are discarded until another one attaches", 
   assert.deepEqual([first.numbers, second.numbers], [[], [0x102]]);
 });
 
-test("a plugin that detaches itself while it gets queued messages gets no more of them", async () => {
+test("a plugin that detaches itself during the delivery of queued messages gets no more of these messages", async () => {
   const { connection, arrive } = await openFake("raknet");
   const numbers = [];
   arrive(0x101, 0x102, 0x103);
@@ -120,7 +120,7 @@ test("a plugin that detaches itself while it gets queued messages gets no more o
   assert.deepEqual(numbers, [0x101]);
 });
 
-test("without a plugin, messages behind a full queue stay in the peer", async () => {
+test("without a plugin, messages beyond a full queue stay in WebAssembly memory", async () => {
   const { connection, arrive } = await openFake("raknet");
   const detach = attach(connection, collector().plugin);
   await settle();
@@ -172,19 +172,19 @@ const USES = {
     voice.join(connection);
     return () => voice.leave(connection);
   },
-  "files that are sent"(connection) {
+  "file senders"(connection) {
     const controller = new AbortController();
     sendFiles(connection, [], { signal: controller.signal }).catch(() => undefined);
     return () => controller.abort();
   },
-  "files that are received"(connection) {
+  "file receivers"(connection) {
     const transfer = receiveFiles(connection);
     return () => transfer.cancel();
   },
 };
 
 for (const [name, use] of Object.entries(USES)) {
-  test(`a connection keeps no references to ${name} that have left it`, async (t) => {
+  test(`a connection keeps no reference to detached ${name}`, async (t) => {
     const { connection, end } = await openFake("raknet");
     const left = watchWaits(t, connection);
     let most = 0;

@@ -84,7 +84,7 @@ export async function startAgain(start) {
 }
 
 /**
- * Starts our echo server, which echoes every message with its reliability and channel. It listens on 127.0.0.1 by
+ * Starts rakwire's echo server, which echoes every message with its reliability and channel. It listens on 127.0.0.1 by
  * default.
  */
 export function startEcho(context, ...more) {

@@ -19,7 +19,7 @@ export const RAKNET = {
     ["unreliable-sequenced", 31],
   ],
   defaultReliability: "reliable-ordered",
-  /** More messages than the receive queue takes, fewer than the memory of a connection. */
+  /** A number of messages that exceeds the receive queue, but fits into the memory of a connection. */
   burst: 3000,
   /** The length in bytes of a message that fits into one datagram. */
   short: 1000,

@@ -36,7 +36,7 @@ test("only one carrier is opened if it opens within its head start", async () =>
   assert.deepEqual([won, carriers.length], [["webtransport"], 1]);
 });
 
-test("head starts do not add up, the first open carrier is used and the others are closed", async () => {
+test("head starts do not add up, the first open carrier is used and the other carriers are closed", async () => {
   const { clock, carriers, won } = startRace(["webtransport", "webrtc", "websocket"]);
   await clock.pass(HEAD_START_MS);
   assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "webrtc", "websocket"]);
@@ -74,7 +74,7 @@ test("an open WebSocket is delayed briefly for a better carrier", async () => {
   assert.deepEqual(refused.won, [{ code: 4404, reason: "unknown target" }]);
 });
 
-test("the next carrier starts at once when one fails during its head start, and a cancelled race closes its carriers", async () => {
+test("the next carrier starts at once when a carrier fails during its head start, and a cancelled race closes its carriers", async () => {
   const { clock, carriers, won, race } = startRace(["webtransport", "webrtc", "websocket"]);
   await clock.pass(10);
   carriers[0].events.onClose({ code: 1006, reason: "no UDP" });
@@ -86,7 +86,7 @@ test("the next carrier starts at once when one fails during its head start, and 
   assert.deepEqual([won, carriers[2].isClosed], [[], true]);
 });
 
-test("carriers that join a race start at once, and those that are opening continue", async () => {
+test("carriers that join a race start at once, and carriers that are already opening continue", async () => {
   const { clock, carriers, won, join } = startRace(["webtransport", "webrtc"]);
   await clock.pass(10);
   join("webtransport", "webrtc", "websocket");
@@ -109,8 +109,8 @@ test("a carrier that failed joins a race again, and the race ends after the new 
 });
 
 /**
- * The number of round trips to open each carrier. They are spent on `/transports`, QUIC and the session; on
- * `/transports`, ICE, DTLS and SCTP; on TCP and HTTP.
+ * The number of round trips to open each carrier. WebTransport needs `/transports`, QUIC and the session; data
+ * channels need `/transports`, ICE, DTLS and SCTP; the WebSocket needs TCP and HTTP.
  */
 const ROUND_TRIPS = { webtransport: 4, webrtc: 8, websocket: 2 };
 /** The round trips of the RakNet handshake. */
@@ -181,7 +181,7 @@ test("only the winner of a race requests a flow, until the relay answers", async
   assert.equal(carriers[0].requests, 3);
 });
 
-test("a silent carrier is replaced without closing its flow first", async (t) => {
+test("a silent carrier is closed only after another carrier has the flow", async (t) => {
   const { transport, carriers, clock, events, streams } = startTransport(t);
   carriers[0].open();
   await settled();
@@ -295,7 +295,7 @@ async function startUpgrade(t, { opens = true } = {}) {
   return started;
 }
 
-test("control messages on one carrier do not answer the flow request of another, which is tried again when the first is lost", async (t) => {
+test("control messages on the WebSocket do not answer the flow request of the better carrier, which is tried again when the WebSocket is lost", async (t) => {
   const { transport, carriers, clock } = await startUpgrade(t);
   carriers[1].nameFlow(false);
   await clock.pass(10_000);
@@ -306,7 +306,7 @@ test("control messages on one carrier do not answer the flow request of another,
   assert.ok(carriers.length > 3);
 });
 
-test("a better carrier that gets another flow is tried again later", async (t) => {
+test("a better carrier to which the relay gives another flow is closed and tried again later", async (t) => {
   const { transport, carriers, clock } = await startUpgrade(t);
   carriers[2].nameFlow(false);
   assert.deepEqual([carriers[2].isClosed, transport.name], [true, "websocket"]);
@@ -345,7 +345,7 @@ async function startInterrupted(t, more) {
   return started;
 }
 
-test("an unanswered attempt to resume is followed by others until the flow expires", async (t) => {
+test("an unanswered attempt to resume is followed by further attempts until the flow expires", async (t) => {
   const { transport, carriers, clock, events } = await startInterrupted(t);
   await clock.pass(2_000);
   assert.equal(carriers.length, 3);
@@ -362,7 +362,7 @@ test("an unanswered attempt to resume is followed by others until the flow expir
   assert.equal(carriers.length, count);
 });
 
-test("an unresponsive carrier is closed only when another one has the flow, because closing it would close the flow", async (t) => {
+test("an unresponsive carrier is closed only when another carrier has the flow, because closing it would close the flow", async (t) => {
   const { transport, carriers, clock } = await startInterrupted(t, { carriers: ["websocket"] });
   const first = carriers.find(({ isClosed }) => !isClosed);
   first.open();
@@ -376,7 +376,7 @@ test("an unresponsive carrier is closed only when another one has the flow, beca
   assert.deepEqual([transport.name, first.isClosed, second.isClosed], ["websocket", true, false]);
 });
 
-test("silence is noticed in a tab with late timers", async (t) => {
+test("a silent carrier is detected in a tab whose timers are delayed", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
   const [socket] = carriers;
   socket.open();
@@ -390,7 +390,7 @@ test("silence is noticed in a tab with late timers", async (t) => {
   assert.deepEqual(events, ["open", "interrupted"]);
 });
 
-test("a carrier that opens without naming the flow delays a connection at most until the timeout of the flow", async (t) => {
+test("an interrupted connection is closed at the timeout of its flow, even if carriers open without naming the flow", async (t) => {
   const { carriers, clock, events } = await startInterrupted(t, { carriers: ["websocket"] });
   for (let passed = 0; passed < 30_000; passed += 100) {
     carriers.filter(({ isOpen, isClosed }) => !isOpen && !isClosed).forEach((carrier) => {
@@ -432,7 +432,7 @@ test("a WebSocket counts as silent only if its buffer does not shrink while the 
   assert.match(carriers[1].request.url.search, /resume=secret/);
 });
 
-test("a WebSocket counts as silent even if its system occasionally takes a few bytes", async (t) => {
+test("a WebSocket counts as silent even if the operating system occasionally accepts a few bytes", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
   carriers[0].open();
   carriers[0].nameFlow(false);
@@ -468,7 +468,7 @@ test("a refusal is reported with the code of the relay, and a single carrier doe
   assert.deepEqual(third.events, ["relay-closed 4429"]);
 });
 
-test("a connection is closed when another one takes its flow over", async (t) => {
+test("a connection is closed when another connection takes its flow over", async (t) => {
   const { carriers, clock, events } = startTransport(t);
   carriers[0].open();
   await settled();
@@ -506,7 +506,7 @@ test("a carrier that opens but passes no datagrams is replaced before the connec
   assert.deepEqual([transport.name, carriers[2].name, events], ["websocket", "webtransport", ["open"]]);
 });
 
-test("a lost carrier that received nothing is replaced, and one that received something is not", async (t) => {
+test("a carrier that is lost before it received a datagram is replaced, and a carrier that received one is kept", async (t) => {
   const lost = startTransport(t);
   lost.carriers[0].open();
   await settled();
@@ -549,7 +549,7 @@ for (const [what, status, body, offered] of [
   ["a text", 200, '"webtransport"', {}],
   ["a page", 200, "<!doctype html>", {}],
 ]) {
-  test(`a relay that answers with ${what} may have better transports`, async (t) => {
+  test(`if the relay answers the request for its transports with ${what}, WebTransport is still tried later`, async (t) => {
     const started = await startAnswered(t, status, body);
     assert.deepEqual(started.offered, offered);
     const request = new Uint8Array(1_464).fill(5);
@@ -587,7 +587,7 @@ for (const [what, status, body] of [
   });
 }
 
-test("waiting for the transports of a silent relay is limited", async (t) => {
+test("the wait for the transports of an unresponsive relay is limited to 10 s", async (t) => {
   const unanswered = (_url, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   t.mock.method(globalThis, "fetch", unanswered);
   const { transport, carriers, clock } = startTransport(t);

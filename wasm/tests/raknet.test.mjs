@@ -69,7 +69,7 @@ test("a C++ server echoes short and long messages in order", async (t) => {
   assert.equal((await connection.close()).code, "local");
 });
 
-test("RakNet's ids are rejected, and all others pass in both directions", async (t) => {
+test("messages with RakNet's ids are rejected, and messages with all other ids pass in both directions", async (t) => {
   const { open } = await echoFixture(t, RAKNET);
   const connection = await open();
   assert.deepEqual([FIRST_ALLOWED_ID, FIRST_FREE_ID], [0x1b, 0x86]);
@@ -184,7 +184,7 @@ test("large messages report progress in both directions", async (t) => {
     for (const [index, progress] of list.entries()) {
       assert.deepEqual({ ...progress, done: 0 }, { direction, message, parts, done: 0 });
       assert.ok(progress.done % 10 === 0 && progress.done <= parts);
-      assert.ok(index === 0 || progress.done > list[index - 1].done, "progress only grows");
+      assert.ok(index === 0 || progress.done > list[index - 1].done, "progress must increase");
     }
     assert.ok(list.at(-1).done + 10 > parts, `${list.at(-1).done} of ${parts} at the end of ${direction}`);
   }

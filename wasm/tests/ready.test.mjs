@@ -56,7 +56,7 @@ async function talker() {
   return { ...fake, events, sent, say };
 }
 
-test("messages encode to the vectors and decode from them, and malformed messages do not decode", () => {
+test("messages encode to the test vectors and decode from them, and malformed messages do not decode", () => {
   assert.equal(VECTORS.length, 5);
   for (const { hex: bytes, message, event } of VECTORS) {
     assert.equal(Buffer.from(encodeReady(message, event)).toString("hex"), bytes);

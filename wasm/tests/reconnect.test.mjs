@@ -234,7 +234,7 @@ test("a random pause is at least half of its maximum", async (t) => {
   assert.deepEqual(mock.pauses, [[1, 50], [2, 100]]);
 });
 
-test("a short connection does not reset the back-off, and a lasting one does", async (t) => {
+test("a short connection does not reset the back-off, and a long connection does", async (t) => {
   const fakes = [];
   for (let count = 0; count < 5; count++) fakes.push(await openFake("raknet"));
   const mock = mockPauses(t);
@@ -310,7 +310,7 @@ test("leaving the loop closes the connection", async () => {
     const play = async () => {
       for await (const connection of connections(async () => fake.connection)) {
         assert.equal(connection, fake.connection);
-        // The peer reports the closing once it is requested to disconnect.
+        // After the call of `disconnect`, the fake peer reports the close.
         queueMicrotask(() => setTimeout(fake.wake));
         if (leave === "break") break;
         throw new Error("out of here");

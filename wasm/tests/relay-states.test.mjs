@@ -235,7 +235,7 @@ for (const [from, to, why, act] of TRANSITIONS) {
 }
 
 for (const from of Object.keys(INTO)) {
-  test(`${from} is closed by the application without callbacks`, async (t) => {
+  test(`${from}: closing the transport closes its carriers and causes no callbacks`, async (t) => {
     const started = await INTO[from](t);
     assert.equal(shown(started), from.split(" ")[0]);
     const { transport, carriers, clock, events } = started;

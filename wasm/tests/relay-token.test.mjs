@@ -42,7 +42,7 @@ test("a program is admitted only with a token", async (t) => {
   assert.deepEqual((await echoOf(connection, pattern(500))).bytes, pattern(500));
 });
 
-test("pings carry a token, and are refused with an error without one", async (t) => {
+test("pings carry a token, and pings without a token are refused with an error", async (t) => {
   const { url, token } = await startWithTokens(t);
   const options = { webSocket: WebSocket, timeoutMs: LIMIT_MS };
   const { data } = await ping(url, { ...options, target: "game", token: token() });
@@ -53,7 +53,7 @@ test("pings carry a token, and are refused with an error without one", async (t)
   assert.deepEqual(reported, [["game", NO_TOKEN]]);
 });
 
-test("a page is admitted by each transport only with a token", async (t) => {
+test("a page is admitted over each transport only with a token", async (t) => {
   const { relay, token } = await startWithTokens(t);
   const page = await openPage(t);
   await page.goto(`http://${relay.address}/`);

@@ -73,7 +73,7 @@ function randomNumbers(seed) {
   };
 }
 
-test("updates are applied and answered as in the vectors", async () => {
+test("updates are applied and answered as in the test vectors", async () => {
   const { replicas, say, sent, takeSent } = await hostile();
   const messages = VECTORS.map(({ hex: bytes }) => bytes);
   const [created, , moved, , given, , ownStates, removed] = messages;
@@ -260,7 +260,7 @@ async function owner(count, maxBytes = NARROW.maxBytes) {
   return found;
 }
 
-test("updates of the 32 ticks before the latest are applied, and older ones are not", async () => {
+test("updates of the 32 ticks before the latest are applied, and older updates are not", async () => {
   const { replicas, say, takeSent } = await hostile(NARROW);
   const acknowledged = async (latest, before) => {
     await settle();
@@ -277,7 +277,7 @@ test("updates of the 32 ticks before the latest are applied, and older ones are 
   await acknowledged(76, 0);
 });
 
-test("an owned entity keeps its owner's values until it has another owner", async () => {
+test("an entity keeps the values of its owner until the owner changes", async () => {
   const { replicas, say, events, takeSent } = await owner(1);
   const [own] = replicas;
   own.set("e", 9);
@@ -356,7 +356,7 @@ test("states that were not accepted are sent later with their current values, un
   assert.deepEqual([first.isOwner, first.set("e", 2), [...replicas], takeSent()], [false, false, [], []]);
 });
 
-test("entities are removed with their connection and return with another one", async () => {
+test("entities are removed when the connection closes, and return with a new connection", async () => {
   const { replicas, connection, events, say, end } = await hostile();
   const other = await openFake("raknet");
   replicas.join(connection);
@@ -421,7 +421,7 @@ test("invalid classes and limits are errors", () => {
 const SCENE = { player: { x: { bits: 16, short: 6 }, y: { bits: 16, short: 6 } }, flare: { brightness: { bits: 8 } } };
 
 for (const protocol of ["raknet", "game"]) {
-  test(`${protocol}: a server in Rust has its entities here, and each client its own there`, async (t) => {
+  test(`${protocol}: a server in Rust replicates its entities to all clients, and each client the entity that it owns`, async (t) => {
     const { address, printed } = await startPluginExample(t, "replication_server", protocol);
     const join = async () => {
       const connection = await connect(`udp://${address}`, { protocol, timeoutMs: LIMIT_MS });

@@ -76,7 +76,7 @@ for (const protocol of PROTOCOLS) {
   }
 }
 
-test("a lost connection without resumption is closed, and a resumable one is closed when its relay shuts down", async (t) => {
+test("a lost connection without resumption is closed, and a resumable connection is closed when its relay shuts down", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address });
   const way = await startTcpWay(t, relay);
@@ -95,7 +95,7 @@ test("a lost connection without resumption is closed, and a resumable one is clo
   assert.deepEqual(events, ["interrupted", "resumed"]);
 });
 
-test("an unanswered attempt to resume times out, and the next one succeeds", async (t) => {
+test("an unanswered attempt to resume times out, and the next attempt succeeds", async (t) => {
   const echo = await startEcho(t);
   const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
   const connection = await connect(way.url, USUAL);
@@ -182,7 +182,7 @@ test("the secret of a flow and a token reach the relay, and the token is not par
   await assert.rejects(connect(url, { target: "game", token: "a b", webSocket: WebSocket }), fails("bad-option", /token/));
 });
 
-/** Replaces the WebSocket by a class that the test controls. Returns the list of its instances. */
+/** Replaces the WebSocket with a class that the test controls. Returns the list of its instances. */
 function fakeWebSockets() {
   const opened = [];
   class FakeWebSocket extends EventTarget {
@@ -330,12 +330,12 @@ test("a client continues after arbitrary messages of a relay", async (t) => {
   const { events, ended } = watch(t, url);
   assert.deepEqual(await ended, { code: "relay-closed", reason: "relay closed: enough (code 4400)", relayCode: 4400 });
   assert.equal(events.filter((event) => event.startsWith("datagram")).length, 6);
-  // The messages also reach a full connection, which counts drops and keeps trying.
+  // A connection, unlike the bare transport above, also counts drops and tries again after the close.
   const attempt = connect(url, USUAL);
   await assert.rejects(attempt, fails("relay-closed", /enough/));
 });
 
-test("drops reported by a relay are passed on only if they are counts", async (t) => {
+test("drops reported by a relay reach the application only if they are counts", async (t) => {
   const many = (length) => Object.fromEntries(Array.from({ length }, (_, number) => ["x".repeat(number + 2), 1]));
   const notices = [
     { to_client: { queue_full: 3, too_old: 12, unheard_of: 5 }, to_server: { rate_limited: 1 } },

@@ -57,7 +57,7 @@ async function startKinds(t, kinds, ...more) {
  */
 const start = (t, ...more) => startKinds(t, { raknet: "raknet", game: "game-protocol" }, ...more);
 
-test("a Rust program sends short and long messages by WebTransport, and its servers are notified when it closes", LIMIT, async (t) => {
+test("a Rust program sends short and long messages over WebTransport, and its servers are notified when it closes", LIMIT, async (t) => {
   const { page, servers } = await start(t);
   for (const transport of ["webtransport", "auto"]) {
     assert.equal(await open(page, transport), "WebTransport WebTransport");
@@ -75,7 +75,7 @@ test("a Rust program sends short and long messages by WebTransport, and its serv
   assert.deepEqual(long, ["echoed 6 and 150000 bytes", "echoed 5 and 129024 bytes"]);
 });
 
-test("a Rust program closes its connections without a timer, by each transport", LIMIT, async (t) => {
+test("a Rust program closes its connections without waiting for a timer, over each transport", LIMIT, async (t) => {
   const { page } = await start(t);
   for (const transport of ["webtransport", "websocket"]) {
     await page.evaluate(`globalThis.timers = (${stoppableTimers})()`);
@@ -92,7 +92,7 @@ test("a Rust program closes its connections without a timer, by each transport",
   }
 });
 
-test("the servers of a Rust program are notified when its page is left, by each transport", LIMIT, async (t) => {
+test("the servers of a Rust program are notified when its page is left, over each transport", LIMIT, async (t) => {
   // A relay with `raw` targets does not disconnect on behalf of its clients, so the program must.
   const { page, servers } = await startKinds(t, { raknet: "raw", game: "raw" });
   const ends = () => servers.map(({ logged }) => logged().match(ENDED) ?? []);
@@ -120,7 +120,7 @@ test("a Rust program is notified over WebTransport when its relay stops", LIMIT,
   assert.match(await ended, /^relay closed: relay is shutting down \(code 1001\); relay closed: relay is shutting down \(code 1001\)$/);
 });
 
-test("a Rust program is notified of the shutdown of its relay by each transport", LIMIT, async (t) => {
+test("a Rust program is notified of the shutdown of its relay over each transport", LIMIT, async (t) => {
   for (const transport of ["webtransport", "websocket"]) {
     const { page, relay } = await start(t, "--drain-timeout", "60s");
     await open(page, transport);
@@ -132,7 +132,7 @@ test("a Rust program is notified of the shutdown of its relay by each transport"
   }
 });
 
-test("a Rust program is refused by WebTransport with the reason of the relay", LIMIT, async (t) => {
+test("a Rust program is refused over WebTransport with the reason of the relay", LIMIT, async (t) => {
   const { page } = await start(t);
   const foreign = await startRelay(t, { raknet: "127.0.0.1:9" }, "--allow-origin", "https://play.example.org");
   const folder = mkdtempSync(join(tmpdir(), "rakwire-bans-"));
@@ -158,7 +158,7 @@ test("without WebTransport, a Rust program uses a WebSocket, or fails if it allo
   assert.equal(await open(page, "webtransport"), "this browser has no WebTransport; use Transport::Auto or Transport::WebSocket");
 });
 
-/** Replaces the browser's WebTransport class by one with `ready` and `closed` promises from these functions. */
+/** Replaces the browser's WebTransport class with one whose `ready` and `closed` promises come from these functions. */
 const withSessions = (page, { ready, closed = "() => new Promise(() => {})" }) =>
   page.evaluate(
     ([ready, closed]) => {
@@ -246,7 +246,7 @@ test("a Rust program gets an error immediately when all carriers fail in any ord
   }
 });
 
-test("a Rust program limits the wait for transports, and cancels it with the attempt", LIMIT, async (t) => {
+test("a Rust program limits the wait for the relay's transports, and cancels the wait with the attempt", LIMIT, async (t) => {
   const { page } = await start(t);
   const outcome = await page.evaluate(async () => {
     const example = await import("/echo.js");
@@ -290,7 +290,7 @@ test("a ping of a Rust program finds the announced WebSocket", LIMIT, async (t) 
   assert.deepEqual(said, ["a lobby", "a lobby"]);
 });
 
-test("a Rust program reaches a relay at localhost by WebTransport at either address", LIMIT, async (t) => {
+test("a Rust program reaches a relay at localhost over WebTransport at either address", LIMIT, async (t) => {
   const { page, servers } = await start(t);
   const targets = { raknet: servers[0].address, game: servers[1].address };
   for (const listen of ["127.0.0.1:0", "[::1]:0"]) {

@@ -26,7 +26,7 @@ async function openExample(t, targets) {
     );
 }
 
-test("a Rust program gets an error if its relay or server is missing, and all waits are limited", { timeout: 600_000 }, async (t) => {
+test("a Rust program gets an error if its relay or server is missing, and every wait has a time limit", { timeout: 600_000 }, async (t) => {
   const gone = createSocket("udp4");
   await new Promise((resolve) => gone.bind(0, "127.0.0.1", resolve));
   const { port } = gone.address();
@@ -61,10 +61,10 @@ test("a Rust program gets an error if its relay or server is missing, and all wa
   assert.deepEqual(outcomes.slice(1), ["connection to the relay lost (code 1006)", "no connection within 15 s"]);
 });
 
-test("a Rust program exchanges messages with our server and with the C++ one", { timeout: 600_000 }, async (t) => {
+test("a Rust program exchanges messages with a rakwire server and with a C++ server", { timeout: 600_000 }, async (t) => {
   const [echo, cpp] = [await startEcho(t), await startCpp(t)];
   const play = await openExample(t, { game: echo.address, cpp: cpp.address });
-  await t.test("our echo server", async () => assert.equal(await play("play", "game"), "echoed 6 and 150000 bytes"));
+  await t.test("a rakwire server", async () => assert.equal(await play("play", "game"), "echoed 6 and 150000 bytes"));
   await t.test("a C++ server", async () => assert.equal(await play("play", "cpp"), "echoed 6 and 150000 bytes"));
 });
 
@@ -74,7 +74,7 @@ test("a Rust program pings, sends a password and waits for free memory", { timeo
   assert.match(await play("play_in_little_memory", "game"), /^a lobby; .*password/);
 });
 
-test("a Rust program resends nothing that its WebSockets delay", { timeout: 600_000 }, async (t) => {
+test("a Rust program does not resend messages that its WebSockets delay", { timeout: 600_000 }, async (t) => {
   const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
   const { page, relay } = await openExamplePage(t, { raknet: raknet.address, game: game.address });
   const way = await startTcpWay(t, relay);

@@ -41,7 +41,7 @@ test("messages pass to a server trusted by its key, its key hash, an earlier con
   }
 });
 
-test("a server with a new key is trusted only if the key was announced as the next one", async (t) => {
+test("a server with a new key is trusted only if the key was announced as the next key", async (t) => {
   const [before, after] = [keygen(t), await startSecureEcho(t)];
   await talk(after.url, { serverKey: { key: before.key, next: after.hash } });
   const attempt = connect(after.url, { serverKey: { key: before.key, next: before.hash } });
@@ -230,7 +230,7 @@ for (const place of ["page", "worker"]) {
   });
 }
 
-test("a page opens a secure connection by each transport", async (t) => {
+test("a page opens a secure connection over each transport", async (t) => {
   const { address, key } = await startSecureEcho(t);
   const page = await openSecurePage(t, { game: address }, "--webrtc-allow-without-origin");
   for (const wanted of ["websocket", "webtransport", "webrtc"]) {
@@ -276,7 +276,7 @@ test("a page sends the relay its token and the server a connect token", async (t
   assert.equal(await outcome({ token: relay.token(), connectToken }), server.key);
 });
 
-test("a page uses a token of a backend once, by the name of the relay's target", async (t) => {
+test("a page connects once with a token for several servers, which names the relay's target as one of them", async (t) => {
   const { server, tokenFor } = await startWithTokens(t);
   const page = await openSecurePage(t, { game: server.address });
   const identity = await page.evaluate(async () => {

@@ -68,7 +68,7 @@ test("a server connection sends messages, resolves receipts and closes like a cl
   assert.deepEqual(server.connections(), []);
 });
 
-test("a broadcast reaches all connections except one, and returns those that did not accept it", async (t) => {
+test("a broadcast reaches all connections but the excluded one, and returns the connections that refused the message", async (t) => {
   const { server, url } = await start(t, { maxConnections: 3 });
   const open = async () => ({ here: await connect(url, OPTIONS), there: await server.accept() });
   const [first, second, third] = [await open(), await open(), await open()];
@@ -79,7 +79,7 @@ test("a broadcast reaches all connections except one, and returns those that did
   }
   assert.deepEqual(server.broadcast(numbered(2), { except: second.there }), { sent: 2, refused: [] });
   assert.deepEqual(server.broadcast(numbered(3)), { sent: 3, refused: [] });
-  assert.deepEqual((await next(second.here)).bytes, numbered(3), "the excepted connection must not receive message 2");
+  assert.deepEqual((await next(second.here)).bytes, numbered(3), "the excluded connection must not receive message 2");
   assert.deepEqual((await next(first.here)).bytes, numbered(2));
   // Node reads no socket during this loop, so no acknowledgement frees the queue.
   assert.throws(() => {
@@ -139,7 +139,7 @@ test("twenty simultaneous clients each get their own messages", async (t) => {
   );
 });
 
-test("a connection that is not read stops only its own client", async (t) => {
+test("an unread connection on the server blocks only its own client", async (t) => {
   const { server, url } = await start(t, { maxConnections: 2 });
   const [slow, slowOnServer] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   const [quick, quickOnServer] = await Promise.all([connect(url, OPTIONS), server.accept()]);
@@ -230,7 +230,7 @@ async function connectWhenFree(url) {
   }
 }
 
-test("connections that are not accepted are bounded, and the newest stay", async (t) => {
+test("of the closed connections that the application has not accepted, the newest are kept", async (t) => {
   const { server, url } = await start(t, { maxConnections: 1 });
   for (let count = 0; count < 3; count++) {
     const client = await connectWhenFree(url);
@@ -375,7 +375,7 @@ function playedServer(events) {
   return { server, freed, calls, happen };
 }
 
-test("an error of one connection closes only that one, before and after it is open", async () => {
+test("an error of one connection closes only that connection, before or after it opens", async () => {
   const noMemory = () => {
     throw new RakwireError("no-memory", "there is no memory");
   };
@@ -388,7 +388,7 @@ test("an error of one connection closes only that one, before and after it is op
   assert.deepEqual(server.connections(), [third]);
 });
 
-test("closing a server also waits for a client that connects meanwhile", async () => {
+test("closing a server also waits for a client that connects during the close", async () => {
   const opens = (callbacks) => callbacks.onConnected() ?? true;
   const ends = (callbacks) => callbacks.onEnded("local", "") ?? true;
   const events = [[opens], [opens]];
@@ -440,7 +440,7 @@ test("the last connection opened by a client is closed before the server is free
   assert.deepEqual([third.stats().drops, server.connections()], [{}, []]);
 });
 
-test("a datagram of one client causes no work for the connections of others", async (t) => {
+test("a datagram of one client causes no work for the connections of other clients", async (t) => {
   const updated = new Map();
   const { update } = WaitingSenders.prototype;
   t.mock.method(WaitingSenders.prototype, "update", function () {

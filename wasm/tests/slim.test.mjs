@@ -27,7 +27,7 @@ const SOURCES = {
 /** Another instance of the entry. */
 const load = (name) => import(`../dist/slim.js?${encodeURIComponent(name)}`);
 
-test("each kind of source opens a connection", async (t) => {
+test("a connection opens with each kind of WebAssembly source", async (t) => {
   const server = await listen({ host: "127.0.0.1" });
   t.after(() => server.close());
   const url = `udp://127.0.0.1:${server.address.port}`;

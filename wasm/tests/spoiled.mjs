@@ -30,7 +30,7 @@ const TEXTS = [
   '{"type":"drops","to_client":{"queue_full":19},"to_server":null}',
 ];
 
-/** Yields datagrams of every length that the client can recognise as invalid. */
+/** Returns datagrams of various lengths that the client must recognise as invalid. */
 function nonsense(protocol) {
   const first = protocol.name === "RakNet" ? 0x84 : 0x82;
   const lengths = [0, 1, 2, 5, 100, 505, 1_024, 1_400, 65_535, 65_536, 300_000];

@@ -8,7 +8,7 @@ export function stoppableTimers() {
   /** Returns the outcome of a promise while all timers are stopped. */
   const outcome = (promise) => {
     let timer;
-    const late = new Promise((resolve) => (timer = setTimeout(resolve, 30_000, { code: "it waits for a timer" })));
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, 30_000, { code: "the promise waits for a timer" })));
     return Promise.race([promise, late]).finally(() => clearTimeout(timer));
   };
   return {

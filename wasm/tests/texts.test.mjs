@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { ENDS, ERRORS, FAILURES, instantiate, peerClasses, readTexts, recordAt, serverClasses } from "../dist/rust.js";
 import { refusal } from "../dist/worker/messages.js";
 
-/** The texts of the peers of each WebAssembly. */
+/** The texts of the peers of each WebAssembly module. */
 const TEXTS = ["rakwire", "raknet", "game-protocol", "secure", "server"].flatMap((name) => {
   const bytes = readFileSync(new URL(`../pkg/${name}.wasm`, import.meta.url));
   const { memory, ...classes } = instantiate(new WebAssembly.Module(bytes), (wasm) => ({ ...peerClasses(wasm), ...serverClasses(wasm) }));
@@ -38,13 +38,13 @@ test("TypeScript has the code of each reason and error", () => {
   }
 });
 
-test("errors that a page detects before its worker have the texts of the connection", () => {
+test("errors that a page detects before its worker have the same texts as errors of the worker", () => {
   for (const { name, texts } of TEXTS) {
     const said = (code) => texts[ERRORS].filter(([other]) => other === code).map(([, text]) => text);
     for (const code of ["not-connected", "empty-message", "reserved-id", "queue-full", "too-long"]) {
       const { code: given, message } = refusal(code);
       assert.equal(given, code);
-      // The page knows that the message is too long, but not which of the two limits applies.
+      // The page can detect that a message is too long, but not which of the two limits applies.
       const isSaid = code === "too-long" ? said(code).length === 2 : said(code).includes(message);
       assert.ok(isSaid, `${name}: ${code}: ${message}`);
     }

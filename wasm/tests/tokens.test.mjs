@@ -21,7 +21,7 @@ const MINUTE = 60_000;
 const hex = (text) => Uint8Array.from(Buffer.from(text, "hex"));
 const inAMinute = () => new Date(Date.now() + MINUTE);
 
-test("keys are encoded as in the vectors", () => {
+test("keys are encoded as in the test vectors", () => {
   assert.equal(VECTORS.texts.length, Object.keys(TEXTS).length);
   for (const { name, hex: bytes, text } of VECTORS.texts) {
     const prefix = PREFIXES[TEXTS[name]];
@@ -30,7 +30,7 @@ test("keys are encoded as in the vectors", () => {
   }
 });
 
-test("tokens are sealed as in the vectors", (t) => {
+test("tokens are sealed as in the test vectors", (t) => {
   // The vectors list the servers of a token as the hashes of these keys, in this order.
   const keys = VECTORS.connect_tokens.at(-1).servers.map(({ key }) => hex(key));
   const random = t.mock.method(crypto, "randomBytes");
@@ -54,7 +54,7 @@ test("tokens are sealed as in the vectors", (t) => {
   }
 });
 
-test("a connect token is encoded as in the vectors and decoded again", () => {
+test("a connect token is encoded as in the test vectors and decoded again", () => {
   assert.ok(VECTORS.connect_tokens.length >= 2);
   for (const { name, servers, sealed, hex: bytes, text } of VECTORS.connect_tokens) {
     assert.equal(toText(PREFIXES.connectToken, hex(bytes)), text, name);

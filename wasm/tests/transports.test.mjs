@@ -39,7 +39,7 @@ async function startPage(t, target, ...more) {
 }
 
 /**
- * Connects in the page, exchanges messages by this transport, and returns the result. On a busy machine another
+ * Connects in the page, exchanges messages over this transport, and returns the result. On a busy machine another
  * transport may open first, and be replaced later.
  */
 function exchange(page, wanted, options) {
@@ -93,7 +93,7 @@ const refusal = (page, address, transport) =>
     [`ws://${address}/ws`, transport],
   );
 
-test("a page of a wrong origin or banned address gets the reason by every transport", async (t) => {
+test("a page of a refused origin or a banned address gets the reason over every transport", async (t) => {
   const echo = await startEcho(t);
   const { page } = await startPage(t, echo);
   const foreign = await startRelay(t, { game: echo.address }, "--allow-origin", "https://play.example.org");
@@ -132,7 +132,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-/** Replaces the UDP port in the relay's announcement by that of a path that the test can degrade. */
+/** Replaces the UDP port in the relay's announcement with the port of a path that the test can degrade. */
 async function useWay(t, page, relay) {
   const transports = await (await fetch(`http://${relay.address}/transports`)).json();
   const way = await startUdpWay(t, transports.webtransport.port);
@@ -240,7 +240,8 @@ test("each transport refuses a page of another origin and admits a page of a lis
     assert.equal(await outcome(admits, transport), `${transport} local`);
     assert.equal(await outcome(refuses, transport), "origin-refused 4403", transport);
   }
-  // Data channels do not transmit the origin, so a relay with a list and without tokens has none.
+  // Data channels do not transmit the origin, so a relay with a list of origins and without tokens offers no data
+  // channels.
   for (const relay of [admits, refuses]) {
     const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
     assert.equal(webrtc, undefined);

@@ -104,7 +104,7 @@ test("an interface name follows the address, with % or escaped as in URLs, and a
   await assert.rejects(ping("udp://[fe80::1%absent]:19132"), fails("server-unreachable", /%absent/));
 });
 
-test("a server name is resolved, and an unknown one is an error", async (t) => {
+test("a server name is resolved, and an unknown name is an error", async (t) => {
   const echo = await startEcho(t);
   const [, port] = echo.address.split(":");
   const connection = await connect(`udp://localhost:${port}`);
@@ -141,7 +141,7 @@ test("a name with only IPv6 addresses is reached over IPv6", async (t) => {
   assert.equal((await connection.close()).code, "local");
 });
 
-test("entries with one protocol connect over UDP and refuse the other one", async (t) => {
+test("entries for one protocol connect over UDP and refuse the other protocol", async (t) => {
   const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
   for (const [open, { address }, wrong] of [[connectRakNet, raknet, "game"], [connectGame, game, "raknet"]]) {
     const connection = await open(`udp://${address}`);
@@ -152,7 +152,7 @@ test("entries with one protocol connect over UDP and refuse the other one", asyn
   }
 });
 
-test("the slim entry requires a WebAssembly and accepts a smaller one", async (t) => {
+test("the slim entry requires a WebAssembly module, and accepts a module for only one protocol", async (t) => {
   const echo = await startEcho(t, "--protocol", "game");
   const open = () => connectSlim(`udp://${echo.address}`, { protocol: "game" });
   await assert.rejects(open(), fails("wasm-unavailable", /to init, or as the option wasm/));

@@ -19,7 +19,7 @@ const NO_LISTENERS = { isEmpty: true, dispatch: () => assert.fail("an event was 
 const unpacked = (number) => ({ reliability: number & 7, channel: number >> 5, priority: (number >> 3) & 3 });
 const isBadOption = (error) => error instanceof RakwireError && error.code === "bad-option";
 
-test("deliveries have defaults, and invalid ones are rejected", () => {
+test("delivery options have defaults, and invalid delivery options are rejected", () => {
   assert.deepEqual(unpacked(readDelivery({})), { reliability: 3, channel: 0, priority: 2 });
   assert.deepEqual(unpacked(readDelivery({ reliability: "unreliable-sequenced", channel: 31, priority: "immediate" })), {
     reliability: 1,
@@ -31,7 +31,7 @@ test("deliveries have defaults, and invalid ones are rejected", () => {
   }
 });
 
-test("three reliabilities have receipts, and sequenced ones are rejected", () => {
+test("messages with three reliabilities can have receipts, and sequenced messages cannot", () => {
   const numbers = { "unreliable": 5, "reliable": 6, "reliable-ordered": 7 };
   for (const [reliability, number] of Object.entries(numbers)) {
     const delivery = withReceipt(readDelivery({ reliability, channel: 4, priority: "low" }));
@@ -53,7 +53,7 @@ test("the target is added to the URL of the relay", () => {
   }
 });
 
-test("a token may contain the characters that its error names", () => {
+test("a token may contain exactly the characters that the error for an invalid token lists", () => {
   let named;
   assert.throws(() => checkToken(""), ({ code, message }) => {
     [, named] = /digits and (\S+)$/.exec(message);
@@ -71,7 +71,7 @@ test("a token may contain the characters that its error names", () => {
   assert.equal(taken.length, 62 + named.length);
 });
 
-test("a receive queue keeps the order, reports when it is full, and closes after the queued messages", async () => {
+test("a receive queue keeps the order, reports when it is full, and returns the queued messages before it closes", async () => {
   let roomEvents = 0;
   const queue = new ReceiveQueue(NO_LISTENERS, () => roomEvents++);
   const reader = queue.iterate();
@@ -114,7 +114,7 @@ test("the bytes of addresses are converted to text", () => {
   assert.deepEqual(readAddresses(new Uint8Array(0)), []);
 });
 
-test("a removed listener is also removed from its signal", () => {
+test("removing a listener also removes its abort listener from the signal", () => {
   const { signal, count } = watchedSignal();
   const listeners = new ListenerSet();
   const listener = () => undefined;
@@ -124,7 +124,7 @@ test("a removed listener is also removed from its signal", () => {
   assert.deepEqual([count(), listeners.isEmpty], [0, true]);
 });
 
-test("a settled wait is removed from the list and from the signal", async () => {
+test("a settled wait is removed from the list of waits and from its signal", async () => {
   const { signal, abort, count } = watchedSignal();
   const waits = new WaitList();
   const [first, second, third] = [waits.add(signal), waits.add(signal), waits.add(signal)];

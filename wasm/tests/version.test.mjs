@@ -90,7 +90,7 @@ async function echoes(connection) {
 }
 
 for (const [name, open] of Object.entries(ROUTES)) {
-  test(`by ${name}: a client sends the right version first to a server that blocks wrong ones`, async (t) => {
+  test(`by ${name}: the first request of a client has the version of the server`, async (t) => {
     const guard = await startGuard(t, 11, bedrock);
     const [url, options] = await open(t, guard);
     await echoes(await connect(url, { ...options, timeoutMs: LIMIT_MS }));
@@ -110,7 +110,7 @@ test("a client with an explicit version sends no ping, and is blocked", async (t
   assert.deepEqual([guard.pings, guard.requested], [0, [6]]);
 });
 
-test("a lost ping is repeated", async (t) => {
+test("a client resends a lost ping for the version", async (t) => {
   const guard = await startGuard(t, 11, (ping, count) => (count > 1 ? bedrock(ping) : undefined));
   await echoes(await connect(`udp://${guard.address}`, { protocolVersion: "auto", timeoutMs: LIMIT_MS }));
   assert.deepEqual([...new Set(guard.requested)], [11]);

@@ -40,7 +40,7 @@ async function join(page, url, options = {}) {
             }
           }
         },
-        /** Replaces each received frame by the result of `change`; `undefined` drops the frame. */
+        /** Replaces each received frame with the result of `change`; `undefined` drops the frame. */
         onArrival(change) {
           const { queue } = connection;
           const { taker } = queue;
@@ -158,7 +158,7 @@ test("lost frames are concealed, and invalid Opus frames are ignored", async (t)
   await hear(page);
 });
 
-test("a worklet records where a page cannot read a track and may only load its own scripts", async (t) => {
+test("a worklet from workletUrl records if the browser has no track processor and the policy allows only the page's own scripts", async (t) => {
   const policy = "script-src 'self' 'wasm-unsafe-eval'";
   const echo = await startEcho(t);
   const { page, url } = await openWith(t, { voice: echo.address }, { "content-security-policy": policy }, FAKE_MICROPHONE);

@@ -44,7 +44,7 @@ async function listener() {
   return { ...fake, voice, clock, say };
 }
 
-test("messages encode to the vectors and decode from them, and malformed messages do not decode", () => {
+test("messages encode to the test vectors and decode from them, and malformed messages do not decode", () => {
   assert.equal(VECTORS.messages.length, 4);
   for (const { hex: bytes, number, first: isFirst, last: isLast, frame } of VECTORS.messages) {
     const message = { number, isFirst, isLast, bytes: hex(frame) };
@@ -57,7 +57,7 @@ test("messages encode to the vectors and decode from them, and malformed message
 });
 
 for (const { name, frames, steps, stats, delay } of VECTORS.traces) {
-  test(`a buffer plays as in the vectors: ${name}`, () => {
+  test(`a jitter buffer plays as in the test vectors: ${name}`, () => {
     const buffer = new JitterBuffer({ frameTime: 20_000, maxDelay: 200_000, frames });
     const step = (text) => {
       const [, time, kind, what] = /^(\d+)([+=])(.*)$/.exec(text);
@@ -100,7 +100,7 @@ test("for any arrivals, each call plays at most one frame and the delay is limit
   assert.ok(played > 0 && played + late + skipped <= received, `${played} of ${received}`);
 });
 
-test("a flood leaves at most one buffer length of frames", async () => {
+test("of a flood of frames, at most one full buffer is played", async () => {
   const { voice, clock, say, connection } = await listener();
   say(...Array.from({ length: 5_000 }, (_, number) => frame(number)));
   clock.ms += 1_000;
@@ -113,7 +113,7 @@ test("a flood leaves at most one buffer length of frames", async () => {
   assert.equal(voice.speakerStats(connection).received, 5_000);
 });
 
-test("a talk spurt has a beginning and an end, and wraps from 65,535 to 0", async () => {
+test("a talk spurt marks its first and last frame, and frame numbers wrap from 65,535 to 0", async () => {
   const { voice, peer } = await listener();
   const sent = [];
   peer.send = (bytes, delivery) => sent.push([...bytes, delivery]);
@@ -232,7 +232,7 @@ test("concealment of missing frames continues the voice and fades out", () => {
   assert.ok(new Concealer().conceal().every((sample) => sample === 0), "concealment without an earlier frame must be silent");
 });
 
-test("speakers are mixed, delayed by one frame, and buffer at most three", () => {
+test("the mixer delays speakers by one frame, adds them, and buffers at most three frames of each", () => {
   const mixer = new Mixer();
   const render = (blocks) => {
     const output = new Float32Array(128 * blocks);
@@ -246,7 +246,7 @@ test("speakers are mixed, delayed by one frame, and buffer at most three", () =>
   mixer.push(1, new Float32Array(960).fill(0.5));
   mixer.push(2, new Float32Array(960).fill(0.25));
   const { output } = render(24);
-  // The delay ends with the block that completes the duration of a frame.
+  // Playback starts at the end of the block of 128 samples in which the delay of one frame passes.
   assert.ok(output.subarray(0, 1_024).every((sample) => sample === 0));
   assert.ok(output.subarray(1_024, 1_984).every((sample) => sample === 0.75));
   assert.ok(output.subarray(1_984).every((sample) => sample === 0));

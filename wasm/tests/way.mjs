@@ -53,7 +53,7 @@ export async function startTcpWay(t, relay) {
 /**
  * Starts a UDP path to a port of this machine. It can be blocked, and can give its clients other ports.
  *
- * - It drops one of `one` datagrams, and all datagrams longer than `way.longest` bytes.
+ * - It drops one in `one` datagrams, and all datagrams longer than `way.longest` bytes.
  * - With `way.isDoubled`, each datagram arrives twice.
  * - The next datagram of a client that is longer than `way.delaysAbove` bytes is held back until `way.release`.
  */

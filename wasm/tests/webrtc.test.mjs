@@ -88,7 +88,7 @@ async function freeUdpPort() {
 }
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: Chromium plays over data channels with only the fingerprint`, async (t) => {
+  test(`${protocol.name}: Chromium exchanges messages over data channels if it knows only the fingerprint of the relay`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const { url, fingerprint } = await startOpenRelay(t, echo);
     const page = await openPage(t);
@@ -133,7 +133,7 @@ test("a page gets the fingerprint from the relay", async (t) => {
 });
 
 for (const listen of ["127.0.0.1:0", "[::1]:0"]) {
-  test(`a relay listening only on ${listen} is reached at localhost by every transport`, async (t) => {
+  test(`a relay listening only on ${listen} is reached at localhost over every transport`, async (t) => {
     const echo = await startEcho(t);
     const { url, fingerprint } = await startOpenRelay(t, echo, "--listen", listen);
     const address = `ws://localhost:${new URL(url).port}/ws`;
@@ -148,7 +148,7 @@ for (const listen of ["127.0.0.1:0", "[::1]:0"]) {
   });
 }
 
-test("a wrong fingerprint, a wrong target and a relay without data channels have their own errors", async (t) => {
+test("a wrong fingerprint, a wrong target and a relay without data channels cause distinct errors", async (t) => {
   const echo = await startEcho(t);
   const { url, fingerprint } = await startOpenRelay(t, echo);
   const closed = await startRelay(t, { game: echo.address });
@@ -297,7 +297,7 @@ async function startRelayAtOwnAddress(t) {
   return { ...webrtc, tcpPort: relay.address.split(":")[1] };
 }
 
-test("Firefox plays over data channels with only the fingerprint", { timeout: 300_000, skip: NO_ADDRESS }, async (t) => {
+test("Firefox exchanges messages over data channels if it knows only the fingerprint of the relay", { timeout: 300_000, skip: NO_ADDRESS }, async (t) => {
   const { port, fingerprint } = await startRelayAtOwnAddress(t);
   const title = await playInFirefox(t, `ws://${OWN_ADDRESS}:${port}/ws`, { fingerprint });
   assert.equal(title, `done ${JSON.stringify({ received: 500, transport: "webrtc", code: "local" })}`);

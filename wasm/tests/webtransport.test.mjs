@@ -59,7 +59,7 @@ function playPage(t) {
   return { leave };
 }
 
-test("a session refused in the announcement is closed with the reason of the relay", async (t) => {
+test("if the announcement refuses the page, the carrier closes with the reason of the relay and opens no session", async (t) => {
   globalThis.WebTransport = class {
     constructor() {
       assert.fail("no session must be opened");
@@ -87,7 +87,7 @@ test("a session is opened at the relay's host with the announced parameters", as
 });
 
 for (const [size, longest] of [[1_000, 1_000], [1_024, 1_024], [1_100, 1_024], [1_200, 1_024]]) {
-  test(`where datagrams have up to ${size} bytes, ${longest} are used`, async (t) => {
+  test(`if the browser reports datagrams of up to ${size} bytes, the carrier sends up to ${longest}`, async (t) => {
     const { carrier, played } = await openCarrier(t, usual(size));
     assert.equal(carrier.longestDatagram, longest);
     carrier.send(new Uint8Array(longest));
@@ -124,7 +124,7 @@ for (const [host, hashes, expected] of [
   });
 }
 
-test("the age and number of datagrams that wait in the browser are limited, by the old or the new names of its options", async (t) => {
+test("the age and number of datagrams queued in the browser are limited, with the old and with the new option names", async (t) => {
   const older = await openCarrier(t, usual(1_200));
   const ages = { outgoingMaxAge: 500, incomingMaxAge: 500 };
   const limitsOf = ({ writable: _, readable: __, maxDatagramSize: ___, ...limits }) => limits;
@@ -163,7 +163,7 @@ test("closing a session is delayed for sent datagrams, but only for a limited ti
   }
 });
 
-test("leaving a page closes sessions last, after a delay for queued datagrams", async (t) => {
+test("leaving a page delays the close of a session until its queued datagrams are sent", async (t) => {
   const page = playPage(t);
   const { carrier, played } = await openCarrier(t, usual(1_200));
   const stay = onPageLeft(() => {

@@ -235,7 +235,7 @@ test("a worker disconnects its connections before it stops with its page", async
   };
   const [[first, atFirst], [second, atSecond]] = [await open(), await open()];
   page.dispatchEvent(new Event("pagehide"));
-  // A browser process that ends with its last page does not wait for its threads.
+  // A browser process that exits with its last page does not wait for its threads.
   started.terminate();
   const ends = await Promise.all([first, second, atFirst, atSecond].map(({ closed }) => closed));
   assert.deepEqual(ends.map(({ code }) => code), ["page-left", "page-left", "remote", "remote"]);

@@ -8,7 +8,7 @@ import { PROTOCOLS } from "./protocols.mjs";
 import { startEcho } from "./support.mjs";
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a worker passes every message once in both directions while the page is busy`, async (t) => {
+  test(`${protocol.name}: a worker delivers every message once in both directions while the page is busy`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const { page, url } = await openWith(t, { game: echo.address });
     const result = await page.evaluate(async ([relay, options]) => {
@@ -49,7 +49,7 @@ for (const protocol of PROTOCOLS) {
     }, [url, protocol.options]);
     assert.deepEqual(result.received.sort((a, b) => a - b), Array.from({ length: 1_200 }, (_, number) => number));
     assert.ok(result.longest > 10_000, `${result.longest}`);
-    assert.ok(result.refused > 0, "1.2 MB at once are more than a page may have on the way to its worker");
+    assert.ok(result.refused > 0, "1.2 MB at once must exceed the bytes that a page may have in flight to its worker");
     const { code, messagesSent, messagesReceived, messagesQueued } = result;
     assert.deepEqual([code, messagesSent, messagesReceived, messagesQueued], ["local", 1_200, 1_200, 0]);
   });

@@ -362,7 +362,10 @@ export class PeerConnection extends EventTarget implements Connection {
   }
 }
 
-/** A connection that refuses unknown options in every call. The slim entry omits these checks. */
+/**
+ * A connection that refuses unknown options in every call. The entry for the Game Protocol alone omits these checks,
+ * to stay small.
+ */
 export class CheckedConnection extends PeerConnection {
   override send(bytes: Uint8Array, options?: SendOptions): void {
     checkNames(options, SEND_OPTIONS);

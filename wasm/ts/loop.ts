@@ -166,9 +166,9 @@ export class Loop {
   }
 
   /**
-   * The peer must handle the datagrams that arrived during the suspension before it sees the new time. Node reads only
-   * a few datagrams per task, possibly those of the busiest peers first. The wait therefore lasts until a task brings
-   * no datagram.
+   * The peer must handle the datagrams that arrived during the suspension before it gets the new time. Node reads
+   * only a few datagrams per task, possibly those of the busiest peers first. The wait therefore lasts until a task
+   * has delivered no datagram.
    */
   #catchUp(): void {
     this.#clearTimer();
@@ -189,7 +189,8 @@ export class Loop {
 }
 
 /**
- * Calls back in a new task, without a timer: browsers delay timers of a hidden tab to once a second or once a minute.
+ * Runs `callback` in a new task, without a timer: browsers run the timers of a hidden tab only once a second or once
+ * a minute.
  */
 function afterTask(callback: () => void): void {
   const { port1, port2 } = new MessageChannel();

@@ -1,4 +1,4 @@
-/** Plugins: receivers of messages with their own ids, which the application does not see. */
+/** Plugins: each receives the messages with its own ids instead of the application. */
 
 import { RakwireError } from "./errors.js";
 import { report } from "./events.js";

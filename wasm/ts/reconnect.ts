@@ -256,9 +256,9 @@ const WORKER_LOST = "worker-unavailable";
 const TRANSIENT_RELAY_CODES: readonly unknown[] = [1001, 1006, 1011, 1012, 1013, 1014, 4408, 4429];
 
 /**
- * Returns true if a retry may succeed after an error of `connect` or the close of a connection. That is the case if the
- * relay or server was unreachable or full, or the worker failed. It is not if the client was refused, was disconnected
- * by the server or by the operator of the relay, or closed the connection itself.
+ * Returns true if a retry may succeed after an error of `connect` or the close of a connection, for example because
+ * the relay was full or the worker failed. Returns false if the client was refused, was disconnected by the server or
+ * by the operator of the relay, or closed the connection itself.
  */
 export function isTransient(cause: unknown): boolean {
   const { code, relayCode } = Object(cause) as { code?: unknown; relayCode?: unknown };

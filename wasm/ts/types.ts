@@ -345,7 +345,7 @@ export interface ConnectOptions {
    * connection. Default: true.
    *
    * Set it to false for relays other than `rakwire-relay`, and omit `token` too: browsers close a WebSocket if the
-   * server does not know the subprotocol.
+   * server does not support the subprotocol.
    */
   resume?: boolean;
   /**
@@ -390,7 +390,10 @@ export interface ConnectOptions {
    * The connect timeout in milliseconds, including loading the WebAssembly and opening the transport. Default: 15,000.
    */
   timeoutMs?: number;
-  /** The source of the WebAssembly, instead of the embedded one. The first connection of a page decides for all. */
+  /**
+   * The source of the WebAssembly, instead of the embedded one. Only the option of the first connection of a page has
+   * an effect.
+   */
   wasm?: WasmSource | Promise<WasmSource>;
   /** A replacement for the global `WebSocket`, which Node lacks before version 22. */
   webSocket?: WebSocketConstructor;

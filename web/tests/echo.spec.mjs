@@ -41,7 +41,7 @@ async function sendUntilEchoed(page, text) {
   throw new Error("no text was echoed in 10 attempts");
 }
 
-test("the page connects to our server, sends messages and shows their echoes", async (t) => {
+test("the page connects to a rakwire server, sends messages and shows their echoes", async (t) => {
   const echo = await startEcho(t);
   const { page } = await open(t, { echo: echo.address });
   assert.equal((await pageState(page)).state, "empty");

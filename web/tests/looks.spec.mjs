@@ -132,7 +132,7 @@ for (const [device, options] of Object.entries(DEVICES)) {
   }
 }
 
-test("the help matches the device", async (t) => {
+test("the help shows the controls of the device", async (t) => {
   const relay = await startRelay(t, { nobody: "127.0.0.1:1" }, "--serve", PAGE);
   for (const [device, expected] of [["desktop", [true, false]], ["phone", [false, true]]]) {
     const page = await openPage(t, DEVICES[device], SOFTWARE_WEBGL);

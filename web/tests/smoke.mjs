@@ -21,7 +21,7 @@ const HEALTH = 3;
 /**
  * The expected text of the lock on the winner's page. For a secure connection it depends on the key hash in the link.
  */
-const LOCKS = { game: /^$/, raknet: /Secure: the server of this link/, replication: /Encrypted, to any server/ };
+const LOCKS = { game: /^$/, raknet: /Encrypted; server verified/, replication: /Encrypted; server unverified/ };
 /**
  * The maximum median round trip over loopback in milliseconds. It is longer only if a page or the relay delays
  * datagrams.
@@ -65,7 +65,7 @@ function checkWalk({ before, after }, how) {
 function checkGame(way, game) {
   checkWalk(game, "by the keyboard");
   checkWalk(game.touch, "by touch");
-  assert(Number.isInteger(game.holder), "no player held anything");
+  assert(Number.isInteger(game.holder), "no player held an object");
   assert.equal(game.damage, HEALTH, "the damage of all hits must equal the initial health");
   assert.deepEqual([game.won.state, game.lost.state], ["won", "lost"]);
   assert.match(game.lock, LOCKS[way]);

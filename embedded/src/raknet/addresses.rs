@@ -31,7 +31,8 @@ impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
 }
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
-    /// Returns the addresses that the remote announced as its own, without unassigned ones. They are not validated.
+    /// Returns the addresses that the remote peer announced as its own, without unassigned ones. They are not
+    /// validated.
     ///
     /// The addresses are available from the moment the connection opens until the first call that waits for a message
     /// or another event. An idle connection therefore needs no memory for them. At any other time the result is empty.

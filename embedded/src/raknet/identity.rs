@@ -28,7 +28,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// let (opened, accepted) = join(client.connect(loopback::SERVER), server.accept()).await;
     /// let (_opened, guest) = (opened?, client.guid());
     /// assert_eq!(accepted.guid(), guest);
-    /// let same = server.connection_of(guest).ok_or("it is connected")?;
+    /// let same = server.connection_of(guest).ok_or("the guest is not connected")?;
     /// assert_eq!(same.remote(), accepted.remote());
     /// assert!(client.connection_of(guest).is_none());
     /// # Ok(()) }) }
@@ -45,14 +45,14 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
 }
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
-    /// Returns the GUID that the remote chose for itself. It is not verified.
+    /// Returns the GUID that the remote peer chose for itself. It is not verified.
     #[must_use]
     pub const fn guid(&self) -> Guid {
         self.identity()
     }
 
-    /// Sets how long the remote may be silent while acknowledgements are outstanding. It overrides the `timeout` of the
-    /// configuration for this connection.
+    /// Sets how long the remote peer may be silent while acknowledgements are outstanding. It overrides the `timeout`
+    /// of the configuration for this connection.
     ///
     /// # Errors
     /// [`SetError::NoConnection`] if the connection is closed.

@@ -22,7 +22,7 @@ struct PongInfo {
 
 /// The reply of a server to a ping. Drop it soon, like a [`Received`](super::Received).
 #[derive(Debug)]
-#[must_use = "it is gone when this is dropped"]
+#[must_use = "the pong is lost when this value is dropped"]
 pub struct Pong<'d, H: Hook<RakNet> = ()> {
     bytes: ReadGuard<'d, RakNet, H>,
     info: PongInfo,

@@ -1,12 +1,12 @@
-//! The identity of the remote of a secure connection.
+//! The identity of the remote peer of a secure connection.
 
 use rakwire::raknet::{Hook, RakNet, SecurePeer};
 
 use crate::connection::Connection;
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
-    /// Returns the identity that the remote of a secure connection has proved. Returns `None` if the connection is not
-    /// secure; it may also return `None` after the connection is closed.
+    /// Returns the identity that the remote peer of a secure connection has proved. Returns `None` if the connection
+    /// is not secure; it may also return `None` after the connection is closed.
     ///
     /// [`Config::security`](rakwire::raknet::Config::security) makes a peer secure. A client sets the server that it
     /// trusts in [`ConnectOptions::trust`](rakwire::raknet::ConnectOptions::trust).

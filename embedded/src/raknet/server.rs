@@ -39,7 +39,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// `MCEE;`, or only their protocol versions are accepted.
     ///
     /// # Errors
-    /// [`SetError::AdvertisementTooLong`]; the data remain unchanged.
+    /// [`SetError::AdvertisementTooLong`] if the data exceed this limit; the previous data stay in use.
     pub fn set_advertisement(&self, data: &[u8]) -> Result<(), SetError> {
         self.shared.update(|inner, _| inner.hooked.peer.set_advertisement(data))
     }
@@ -47,7 +47,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// Sets the password that new clients need, 0 to 255 bytes; empty means none. Clients send it unencrypted.
     ///
     /// # Errors
-    /// [`SetError::PasswordTooLong`]; the password remains unchanged.
+    /// [`SetError::PasswordTooLong`] if the password is longer; the previous password stays in use.
     ///
     /// ```
     /// use rakwire::raknet::{ConnectFailure, ConnectOptions, RakNet};

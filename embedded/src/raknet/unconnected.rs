@@ -32,7 +32,7 @@ struct MessageInfo {
 
 /// A message from a peer without a connection. Drop it soon, like a [`Received`](super::Received).
 #[derive(Debug)]
-#[must_use = "it is gone when this is dropped"]
+#[must_use = "the message is lost when this value is dropped"]
 pub struct Unconnected<'d, H: Hook<RakNet> = ()> {
     bytes: ReadGuard<'d, RakNet, H>,
     info: MessageInfo,

@@ -38,7 +38,8 @@ pub(super) enum Knowledge {
     Unanswered(Instant),
 }
 
-/// All known neighbours. If the table is full, the least recently used one is removed.
+/// All known neighbours. If the table is full, a new neighbour replaces one that has not answered, or else the one
+/// whose last packet is oldest.
 #[derive(Debug)]
 pub(crate) struct Neighbours<'d> {
     /// The neighbours of connections, one for each connection.
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pause_doubles_up_to_a_limit_and_ends_on_contact() {
+    fn the_back_off_doubles_up_to_four_seconds_and_ends_when_a_datagram_arrives() {
         let mut places = [None; 1];
         let mut neighbours = Neighbours::new(&mut places);
         let now = Instant::ZERO + Duration::from_secs(100);
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_expire_before_their_hardware_addresses_except_gateways() {
+    fn neighbours_other_than_gateways_expire_before_their_hardware_addresses() {
         let mut neighbours = Neighbours::new(&mut []);
         let start = Instant::ZERO;
         neighbours.reached(start, address(1));

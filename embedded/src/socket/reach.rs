@@ -11,7 +11,8 @@ use super::route::{Network, Route};
 /// Time limit for the hardware address. smoltcp sends three requests in this time, or one if other sockets used two.
 const LIMIT: Duration = Duration::from_millis(2_900);
 /// The pause after the time limit, which leaves a request to other sockets. The sum of limit and pause is not a
-/// multiple of the request interval of the peers' datagrams; otherwise one of the two would always come too late.
+/// multiple of the request interval of the peers' datagrams; otherwise the datagrams of one of the two would always
+/// be sent within smoltcp's pause, and cause no request.
 const PAUSE: Duration = Duration::from_millis(1_200);
 
 /// The error if there is no route.

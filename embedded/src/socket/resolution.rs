@@ -1,8 +1,9 @@
-//! Shares the requests for hardware addresses among datagrams. smoltcp sends one request per second for all sockets
-//! of an interface.
+//! Distributes the requests for hardware addresses over datagrams. smoltcp sends one request per second for all
+//! sockets of an interface.
 //!
-//! Datagrams for next hops whose hardware address may be unknown wait in a separate socket. At most one next hop owns
-//! that socket. [`MIN_TURN`] limits how long another next hop waits for it.
+//! Datagrams for next hops whose hardware address may be unknown wait in a separate socket. That socket contains
+//! datagrams for one next hop at a time; only answers to peers without a connection may share it. [`MIN_TURN`] limits
+//! how long a datagram for another next hop waits.
 
 use core::time::Duration;
 
@@ -22,8 +23,8 @@ const CERTAIN_SILENCE: Duration = Duration::from_millis(900);
 /// Time limit for a datagram from the application. smoltcp sends two requests in this time, or one if another socket
 /// used the first.
 const WANTED_LIMIT: Duration = Duration::from_millis(1_900);
-/// The interval between an unanswered request and the next one. The request in between is left to others, such as TCP
-/// connections, which repeat their requests after [`SILENCE`].
+/// The interval between an unanswered request and the next one. The request in between is left to other sockets, such
+/// as those of TCP connections, which repeat their requests after [`SILENCE`].
 const NEXT_REQUEST: Duration = Duration::from_millis(2_100);
 /// The minimum time for which a datagram keeps the socket. If the hardware address is known, the datagram leaves when
 /// the network stack next runs.
@@ -103,7 +104,8 @@ pub(super) struct Resolution {
 }
 
 impl Resolution {
-    /// Decides on a datagram.
+    /// Decides whether a datagram for the next hop `hop` is written to the socket, waits, displaces the contents of
+    /// the socket, or is dropped.
     pub(super) fn decide(
         &self,
         now: Instant,
@@ -131,8 +133,8 @@ impl Resolution {
         }
     }
 
-    /// Returns whether a datagram may be tried. A try costs a request, unless the hardware address is in fact known.
-    /// During the pause after a request smoltcp sends none, so any datagram may be tried.
+    /// Returns whether a datagram may be written to the socket. It causes a request, unless smoltcp knows the
+    /// hardware address. During the pause after a request smoltcp sends none, so any datagram may be written.
     fn may_try(&self, now: Instant, knowledge: Knowledge) -> bool {
         let pending = self.pending.as_ref().and_then(|pending| pending.requested(now));
         let since = pending.max(self.last_request).map(|last| now.saturating_since(last));
@@ -219,11 +221,11 @@ mod tests {
     }
 
     #[test]
-    fn an_unanswered_request_frees_the_interface_for_a_second() {
+    fn the_request_after_an_unanswered_request_is_left_to_other_sockets() {
         let mut resolution = Resolution::default();
         lose(&mut resolution, 0, 50, Purpose::Answer);
         let decide = |time| resolution.decide(at(time), hop(1), Purpose::Answer, UNKNOWN);
-        assert_eq!(decide(100), Decision::Send, "sending costs no request");
+        assert_eq!(decide(100), Decision::Send, "smoltcp sends no request during its pause");
         for time in [950, 1_000, 1_500, 2_050] {
             assert_eq!(decide(time), Decision::Drop(UnsentReason::Rationed));
         }
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_untried_next_hop_is_tried_while_another_does_not_answer() {
+    fn an_untried_next_hop_is_not_delayed_by_an_unanswered_request() {
         let mut resolution = Resolution::default();
         lose(&mut resolution, 0, 900, Purpose::Wanted);
         assert_eq!(resolution.decide(at(1_500), hop(1), Purpose::Wanted, UNKNOWN), Decision::Send);
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unresponsive_next_hop_keeps_the_socket_only_briefly() {
+    fn an_unresponsive_next_hop_blocks_the_socket_only_briefly() {
         let mut resolution = Resolution::default();
         resolution.sent(at(0), hop(1), Purpose::Wanted);
         let decide = |time, purpose| resolution.decide(at(time), hop(2), purpose, UNKNOWN);
@@ -274,7 +276,7 @@ mod tests {
         resolution.sent(at(5), hop(1), Purpose::Wanted);
         assert_eq!(resolution.discarded(at(500)).failed, None);
         resolution.sent(at(6_000), hop(1), Purpose::Wanted);
-        assert_eq!(resolution.discarded(at(6_001)).failed, None, "too early");
+        assert_eq!(resolution.discarded(at(6_001)).failed, None, "the request has not expired");
         resolution.sent(at(7_000), hop(1), Purpose::Wanted);
         assert_eq!(resolution.discarded(at(8_900)).failed, Some(hop(1)));
         resolution.sent(at(19_000), hop(1), Purpose::Answer);

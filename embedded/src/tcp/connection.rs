@@ -14,7 +14,8 @@ use super::error::{AcceptError, ConnectError, DisconnectReason};
 use super::halves::{Reader, Receiver, Sender, Writer};
 use crate::socket::{endpoint, reach};
 
-/// Time limit for a silent remote, for an answer, and for closing. RakNet connections have the same limit.
+/// Time limit for a silent remote peer, for the answer to a connection request, and for closing. RakNet connections
+/// have the same limit.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for a client's TCP handshake, after which the next client can be accepted.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -186,9 +187,9 @@ impl<'d> Connection<'d> {
         frames.message().filter(|_| has_message)
     }
 
-    /// Closes the connection gracefully. Waits at most 10 s until all messages have arrived and the remote has closed
-    /// its side. Messages that arrive during the wait are dropped. If the remote has closed first, messages sent
-    /// earlier still arrive.
+    /// Closes the connection gracefully. Waits at most 10 s until all messages have arrived and the remote peer has
+    /// closed its side. Messages that arrive during the wait are dropped. If the remote peer has closed first,
+    /// messages sent earlier still arrive.
     pub async fn disconnect(&mut self) {
         self.closed.set(self.closed.get().or(Some(DisconnectReason::Local)));
         self.socket.close();
@@ -198,7 +199,7 @@ impl<'d> Connection<'d> {
             // This fails only if there is nothing left to wait for.
             let _ = self.socket.flush().await;
         };
-        // If the remote has not closed its side before the timeout, the connection is reset.
+        // If the remote peer has not closed its side before the timeout, the connection is reset.
         let _ = with_timeout(TIMEOUT, rest).await;
     }
 
@@ -208,7 +209,7 @@ impl<'d> Connection<'d> {
         self.closed.get()
     }
 
-    /// Returns the address of the remote, or `None` once the connection is closed.
+    /// Returns the address of the remote peer, or `None` once the connection is closed.
     #[must_use]
     pub fn remote(&self) -> Option<SocketAddr> {
         let remote = self.socket.remote_endpoint()?;

@@ -34,7 +34,7 @@ impl core::error::Error for ConnectError {}
 pub enum AcceptError {
     /// Port 0 is not valid.
     InvalidPort,
-    /// The connection was closed before it was open. Call `accept` again.
+    /// The connection was closed before it opened. Call `accept` again.
     Closed,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for AcceptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::InvalidPort => "connections cannot be accepted on port 0",
-            Self::Closed => "the connection ended before it was open",
+            Self::Closed => "the connection was closed before it opened",
         })
     }
 }

@@ -70,8 +70,8 @@ fn four_clients_exchange_messages_with_one_server() {
 }
 
 #[test]
-fn a_slow_reader_does_not_block_others() {
-    exchange::a_slow_reader_does_not_block_others::<GameProtocol>();
+fn an_unread_connection_does_not_block_other_connections() {
+    exchange::an_unread_connection_does_not_block_other_connections::<GameProtocol>();
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn connecting_to_an_absent_server_fails_and_frees_the_slot() {
 }
 
 #[test]
-fn fixed_ports_and_ports_in_use_are_kept() {
-    exchange::fixed_ports_and_ports_in_use_are_kept::<GameProtocol>();
+fn a_new_connection_uses_the_fixed_port_or_the_port_in_use() {
+    exchange::a_new_connection_uses_the_fixed_port_or_the_port_in_use::<GameProtocol>();
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn a_plugin_answers_while_a_task_receives() {
 }
 
 #[test]
-fn waiting_datagrams_are_read_before_a_peer_is_lost() {
-    pause::waiting_datagrams_are_read_before_a_peer_is_lost::<GameProtocol>();
+fn queued_datagrams_are_read_before_a_connection_times_out() {
+    pause::queued_datagrams_are_read_before_a_connection_times_out::<GameProtocol>();
 }
 
 #[test]
-fn datagrams_in_the_network_stack_are_read_before_a_peer_is_lost() {
-    pause::datagrams_in_the_network_stack_are_read_before_a_peer_is_lost::<GameProtocol>();
+fn datagrams_in_the_network_stack_are_read_before_a_connection_times_out() {
+    pause::datagrams_in_the_network_stack_are_read_before_a_connection_times_out::<GameProtocol>();
 }

@@ -19,8 +19,7 @@ const MANY: u32 = 300;
 /// The number of an address without a machine.
 const ABSENT: u8 = 99;
 
-/// Creates a network with a client, which is machine 1 and has memory for more connections, and a server, which is
-/// machine 2.
+/// Creates a network with a client (machine 1), which has memory for eight connections, and a server (machine 2).
 fn ethernet<P: Tested>() -> (Net, Machine<P>, Machine<P>) {
     let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
     let (client, server) = (net.client::<P, 8, 192, 128, 8>(), net.server::<P, 4, 96, 128, 8>());

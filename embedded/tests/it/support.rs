@@ -49,7 +49,7 @@ impl Wire {
     }
 
     /// Stops losing datagrams. The Game Protocol sends END only once, so a test calls this method before it waits for
-    /// the remote to close.
+    /// the remote peer to close.
     pub(crate) fn lose_nothing(&self) {
         self.loss_percent.set(0);
     }
@@ -441,7 +441,7 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let local = tokio::task::LocalSet::new();
     runtime.block_on(local.run_until(async {
-        tokio::time::timeout(TIME_LIMIT, test).await.expect("everything in time");
+        tokio::time::timeout(TIME_LIMIT, test).await.expect("the test completes within its time limit");
     }));
 }
 

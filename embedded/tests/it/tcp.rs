@@ -30,7 +30,7 @@ async fn connected(wire: Wire) -> (Connection<'static>, Connection<'static>) {
     let (connect, accept) =
         (Connection::connect(here, memory(), address), Connection::accept(there, memory(), PORT));
     let (here, there) = tokio::join!(connect, accept);
-    (here.expect("open"), there.expect("open"))
+    (here.expect("an open connection"), there.expect("an open connection"))
 }
 
 /// Opens a connection to a plain socket.
@@ -40,11 +40,11 @@ async fn with_socket() -> (TcpSocket<'static>, Connection<'static>) {
     let mut socket = TcpSocket::new(here, receive, send);
     let SocketAddr::V4(address) = address else { unreachable!("machines have IPv4") };
     let connect = async {
-        socket.connect((*address.ip(), address.port())).await.expect("open");
+        socket.connect((*address.ip(), address.port())).await.expect("an open connection");
         socket
     };
     let (socket, connection) = tokio::join!(connect, Connection::accept(there, memory(), PORT));
-    (socket, connection.expect("open"))
+    (socket, connection.expect("an open connection"))
 }
 
 async fn exchange(wire: Wire) {
@@ -54,7 +54,7 @@ async fn exchange(wire: Wire) {
         let (mut sender, mut receiver) = connection.split();
         let send = async {
             for (number, len) in (0..).zip(lengths) {
-                sender.send(&message(number, *len), ORDERED).await.expect("open");
+                sender.send(&message(number, *len), ORDERED).await.expect("an open connection");
             }
         };
         let receive = async {
@@ -65,7 +65,7 @@ async fn exchange(wire: Wire) {
         tokio::join!(send, receive);
     }
     tokio::join!(pass(&mut here, &lengths), pass(&mut there, &lengths));
-    here.send(b"last", ORDERED).await.expect("open");
+    here.send(b"last", ORDERED).await.expect("an open connection");
     let end = async {
         assert_eq!(there.recv().await, Some(&b"last"[..]));
         assert_eq!(there.recv().await, None);
@@ -106,7 +106,7 @@ fn connect_and_accept_errors_name_the_cause() {
 
 async fn write_all(socket: &mut TcpSocket<'_>, mut bytes: &[u8]) {
     while !bytes.is_empty() {
-        let written = socket.write(bytes).await.expect("open");
+        let written = socket.write(bytes).await.expect("an open connection");
         bytes = &bytes[written..];
     }
 }
@@ -151,13 +151,13 @@ fn a_cancelled_recv_loses_nothing() {
         for byte in [0, 0, 0, 3, 1, 2] {
             write_all(&mut socket, &[byte]).await;
             for _ in 0..20 {
-                assert!(give_up(connection.recv()), "a message before its last byte");
+                assert!(give_up(connection.recv()), "recv must wait for the last byte of the message");
                 tokio::task::yield_now().await;
             }
         }
         write_all(&mut socket, &[3]).await;
         assert_eq!(connection.recv().await, Some(&[1, 2, 3][..]));
-        assert!(give_up(connection.recv()), "the same message once more");
+        assert!(give_up(connection.recv()), "recv must not return a message twice");
         write_all(&mut socket, &[0; 4]).await;
         assert_eq!(connection.recv().await, Some(&[][..]));
         socket.close();
@@ -171,7 +171,7 @@ fn nothing_is_sent_after_a_partial_message() {
     run(async {
         let (socket, mut connection) = with_socket().await;
         assert_eq!(connection.send(&[], ORDERED).await, Err(SendError::Empty));
-        // The message exceeds all buffers on the path, and the remote does not read.
+        // The message exceeds all buffers on the path, and the remote peer does not read.
         let long = vec![7; 10_000];
         let waits =
             tokio::time::timeout(std::time::Duration::from_millis(200), connection.send(&long, ORDERED));

@@ -25,8 +25,8 @@ pub(super) fn written<'b>(
 
 /// Functions and signals with bit streams.
 ///
-/// They share names, slots and limits with those in Rabbit. Both peers must agree which of the two encodings a name
-/// uses.
+/// They share names, slots and limits with functions and signals in the Rabbit encoding. Both peers must agree which
+/// of the two encodings a name uses.
 ///
 /// ```
 /// use core::time::Duration;

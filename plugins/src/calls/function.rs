@@ -24,7 +24,7 @@ pub trait Handler<F: Function, C> {
     /// Returns true if `caller` may call this function. Called before the arguments are decoded.
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;
 
-    /// Handles a call or a signal. The peer is blocked meanwhile, so the handler must be short.
+    /// Handles a call or a signal. The peer is blocked while the handler runs, so the handler must be short.
     ///
     /// # Errors
     /// Returns a [`Refusal`], by convention [`Refusal::Failed`] with a code. The refusal is sent to the caller of a
@@ -41,10 +41,11 @@ pub trait Handler<F: Function, C> {
 /// The application answers the pending call with [`RemoteCalls::answer`](super::RemoteCalls::answer) or
 /// [`RemoteCalls::refuse`](super::RemoteCalls::refuse).
 pub trait DeferredHandler<F: Function, C> {
-    /// Returns true if a peer may call this, like [`Handler::is_allowed`].
+    /// Returns true if `caller` may call this function, like [`Handler::is_allowed`].
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;
 
-    /// Starts to handle a call, which stays pending. The peer is blocked meanwhile, so the handler must be short.
+    /// Starts to handle a call, which stays pending. The peer is blocked while the handler runs, so the handler must
+    /// be short.
     ///
     /// # Errors
     /// Returns a [`Refusal`] if the call can be refused immediately.
@@ -67,7 +68,7 @@ impl PendingCall {
 }
 
 /// Reads the arguments of a call or signal, handles it, and writes the answer, which is ignored for a signal. The
-/// peer is blocked meanwhile, so the function must be short. The error [`WireError::NoRoom`] becomes
+/// peer is blocked while the function runs, so the function must be short. The error [`WireError::NoRoom`] becomes
 /// [`Refusal::AnswerTooLong`], and any other error [`Refusal::BadArguments`]. Map other errors of the writer to
 /// [`Refusal::Failed`].
 pub type HandleBits<C> =

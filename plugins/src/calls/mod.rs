@@ -1,7 +1,7 @@
 //! Remote calls: functions of a remote peer, called by name, and signals with any number of handlers.
 //!
 //! Arguments and answers are Rabbit values or bit streams. A peer can call only registered functions, and
-//! only if their handler allows it. A call ends exactly once: with an answer, a refusal, a timeout or a
+//! only if their handler allows it. Each call has exactly one result: an answer, a refusal, a timeout or a
 //! disconnect. `docs/plugins/calls.md` describes the messages.
 //!
 //! ```

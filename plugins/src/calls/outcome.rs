@@ -1,4 +1,4 @@
-//! Call ids, and the ways in which calls end.
+//! Call ids, and the results of calls.
 
 use heapless::Vec;
 use rakwire::codec::rabbit::unpack;
@@ -128,7 +128,7 @@ pub struct CallStats {
     pub calls: u64,
     /// Signals that were received.
     pub signals: u64,
-    /// Calls that were refused for any reason, and signals that their sender may not send.
+    /// Calls that were refused for any reason, and signals that their sender is not allowed to send.
     pub refused: u64,
     /// Calls and answers that were dropped because too many answers were queued.
     ///

@@ -39,7 +39,7 @@ pub enum Refusal {
     AnswerDropped,
     /// The function is registered with other argument or answer types, and did not run.
     SchemaMismatch,
-    /// A reason that this version does not know.
+    /// A reason that this version does not define.
     Other(u8),
 }
 

@@ -272,7 +272,7 @@ mod tests {
             }
             assert_eq!(made, new);
         }
-        // Entries that produce nothing consume the byte limit of a step too.
+        // Entries that produce no bytes count toward the limit of a step as well.
         let nothing = std::iter::repeat_n([0; 3], 1_000).chain([[1_000, 0, 0]]);
         let patch = patch_of(nothing, 1_000);
         assert_eq!(apply_by(&old, &patch, 1_000, io::sink(), 240).expect("enough space"), 105);
@@ -331,7 +331,7 @@ mod tests {
         assert!(!is_of_writer(&patch[..patch.len() / 2], &mut io::sink()));
     }
 
-    /// The newer version may start with bytes from the end of the older one, so an entry may only seek.
+    /// The newer version may start with bytes from the end of the older one, so an entry may consist of a seek alone.
     #[test]
     fn patch_of_swapped_halves_is_applied() {
         let [old, _] = versions();
@@ -351,7 +351,7 @@ mod tests {
         let compress = |bytes: &mut dyn Read| {
             let mut part = Vec::new();
             let mut encoder = bzip2::read::BzEncoder::new(bytes, bzip2::Compression::best());
-            encoder.read_to_end(&mut part).expect("memory");
+            encoder.read_to_end(&mut part).expect("enough memory");
             part
         };
         let control: Vec<u8> = entries.flatten().flat_map(u64::to_le_bytes).collect();
@@ -391,8 +391,11 @@ mod tests {
             apply(&old, &patch_of(entries.into_iter(), 1_000), 1_000, &mut made).map(|()| made)
         };
         let back = |bytes: u64| bytes | 1 << 63;
-        assert_eq!(apply([[500, 0, back(500)], [500, 0, 0]]).expect("within"), old);
-        assert_eq!(apply([[0, 500, 999], [1, 499, 0]]).expect("its last byte")[500], 7);
+        assert_eq!(
+            apply([[500, 0, back(500)], [500, 0, 0]]).expect("the patch reads within the older version"),
+            old
+        );
+        assert_eq!(apply([[0, 500, 999], [1, 499, 0]]).expect("the patch reads the last byte")[500], 7);
         for entries in [
             [[500, 0, 1], [500, 0, 0]],
             [[500, 0, back(501)], [500, 0, 0]],

@@ -32,7 +32,7 @@ pub enum Reason {
     TooLong,
     /// No reply arrived within the timeout.
     TimedOut,
-    /// A reason that this version does not know.
+    /// A reason that this version does not define.
     Other(u8),
 }
 

@@ -25,8 +25,8 @@
 //! let mut peer = Hooked::new(Peer::new(&mut resources, config), host);
 //! let now = Instant::ZERO;
 //! peer.handle_timeout(now);
-//! let mesh = peer.hook.get_mut(key).ok_or("it is attached")?;
-//! assert_eq!(mesh.poll_host(), Some(guid), "it is the only member");
+//! let mesh = peer.hook.get_mut(key).ok_or("the plugin is not attached")?;
+//! assert_eq!(mesh.poll_host(), Some(guid), "this peer is the only member");
 //! while let Some(target) = peer.hook.get_mut(key).and_then(Mesh::poll_connect) {
 //!     peer.peer.connect(now, target.address)?;
 //! }

@@ -17,8 +17,8 @@ use crate::bytes;
 
 /// The maximum number of ports of each kind.
 const MAX_PORTS: usize = 64;
-/// The maximum number of attempts that one client may request, and of forwarded pairs per client. Attempts of other
-/// clients may target it up to twice as often.
+/// The maximum number of attempts that one client may request, and of forwarded pairs per client. Other clients may
+/// request twice as many attempts to reach this client.
 const ATTEMPTS_OF_ONE: usize = 4;
 /// The maximum number of queued filter probes.
 const QUEUE: usize = 64;

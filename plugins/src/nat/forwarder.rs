@@ -21,7 +21,7 @@ struct End {
     /// The IP address of the client, as seen on its connection to the facilitator.
     ip: IpAddr,
     /// The source address of the client's datagrams; `None` before a punch with the session number has arrived from
-    /// it.
+    /// the client.
     address: Option<SocketAddr>,
 }
 

@@ -32,7 +32,8 @@
 //! let now = Instant::ZERO;
 //!
 //! let facilitator = peer.peer.connect(now, "198.51.100.1:61111".parse()?)?;
-//! peer.hook.get_mut(key).ok_or("it is attached")?.open(Guid(0x1234))?; // sent once the facilitator is connected
+//! // The request is sent once the facilitator is connected.
+//! peer.hook.get_mut(key).ok_or("the plugin is not attached")?.open(Guid(0x1234))?;
 //!
 //! // Whenever the peer is polled:
 //! while let Some(action) = peer.hook.get_mut(key).and_then(Traversal::poll_action) {

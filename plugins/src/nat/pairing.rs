@@ -142,8 +142,8 @@ impl Pairing {
         [(a, b), (b, a)].contains(&(self.connecting.guid, self.accepting.guid))
     }
 
-    /// Joins the request of `id` for `other` to this attempt. That is possible until `id` may know the result of the
-    /// attempt.
+    /// Joins the request of `id` for `other` to this attempt. That is possible until `id` may have received the
+    /// result of the attempt.
     pub(super) fn is_joined_by(&mut self, id: ConnectionId, other: Option<ConnectionId>) -> bool {
         let is_probing = matches!(self.phase, Phase::Probing { .. });
         let [a, b] = self.sides_mut();

@@ -126,7 +126,8 @@ impl Session {
         }
     }
 
-    /// Returns true if punches are due. The connecting side stops, because it sends other datagrams now.
+    /// Returns true if this side sends punches. The connecting side stops when a punch has arrived, because it then
+    /// sends connection requests.
     fn punches(&self) -> bool {
         self.phase == Phase::Punching || (self.phase == Phase::Connecting && !self.connects)
     }

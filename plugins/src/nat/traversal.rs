@@ -395,8 +395,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     }
 }
 
-/// Replaces the interface of a link-local address by the interface of a link-local facilitator. Interface indices are
-/// local to each machine, and link-local addresses of other peers are useful only on the same link.
+/// Replaces the interface of a link-local address with the interface of a link-local facilitator. Interface indices
+/// are local to each machine, and link-local addresses of other peers are useful only on the same link.
 fn use_interface_of(facilitator: SocketAddr, address: &mut SocketAddr) {
     if let (SocketAddr::V6(own), SocketAddr::V6(other)) = (facilitator, address)
         && own.ip().is_unicast_link_local()

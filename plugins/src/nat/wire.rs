@@ -48,7 +48,7 @@ pub enum FromClient {
 }
 
 /// A message from the facilitator to a client, on its connection.
-#[expect(clippy::large_enum_variant, reason = "without an allocator the addresses have no other place")]
+#[expect(clippy::large_enum_variant, reason = "the addresses cannot be boxed without an allocator")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromFacilitator {
     /// 16: requests a [`PunchKind::Probe`] to a port at the facilitator's address.
@@ -139,7 +139,7 @@ impl core::fmt::Display for Refusal {
 /// The purpose of an out-of-band message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PunchKind {
-    /// 1: sent by a client to a port of the facilitator, which shows it an external address.
+    /// 1: sent by a client to a port of the facilitator. Its source address is an external address of the client.
     Probe,
     /// 2: sent from a port of the facilitator to a client that has sent nothing to that port.
     FilterProbe,

@@ -19,7 +19,7 @@
 //!
 //! let mut resources = Resources::<8, 64, 128>::new();
 //! let mut peer = Hooked::new(Peer::new(&mut resources, Config::new([7; 32])), host);
-//! let ready = peer.hook.get_mut(key).ok_or("it is attached")?;
+//! let ready = peer.hook.get_mut(key).ok_or("the plugin is not attached")?;
 //! ready.set(START, true)?;
 //! assert_eq!(ready.poll_completed(), Some(START), "there are no other peers");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -57,7 +57,7 @@ impl core::error::Error for TooManyEvents {}
 pub struct ReadyStats {
     /// Messages that are too short.
     pub malformed: u64,
-    /// Messages about unknown events, or from peers that are not awaited.
+    /// Messages about unknown events, or from peers for which the event does not wait.
     pub unexpected: u64,
     /// Connections that are ignored because the plugin has fewer slots than the peer has connections.
     pub over_capacity: u64,

@@ -22,8 +22,8 @@ impl Field {
         Self { bits, short: 0 }
     }
 
-    /// Adds a short form of `bits` bits, which is sent if the value changed by less than half of what they
-    /// can hold.
+    /// Adds a short form of `bits` bits, which is sent if the value changed by less than half of the range of these
+    /// bits.
     #[must_use]
     pub const fn or_short(self, bits: u8) -> Self {
         Self { short: bits, ..self }

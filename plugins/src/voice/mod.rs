@@ -20,12 +20,12 @@
 //! let now = Instant::ZERO;
 //!
 //! // Every 20 ms during speech: the output of the microphone's encoder.
-//! let voice = peer.hook.get_mut(key).ok_or("it is attached")?;
+//! let voice = peer.hook.get_mut(key).ok_or("the plugin is not attached")?;
 //! voice.talk(&[0xFC, 1, 2, 3])?;
 //! peer.handle_timeout(now);
 //!
 //! // Every 20 ms, for the loudspeaker: a frame of each speaker.
-//! let voice = peer.hook.get_mut(key).ok_or("it is attached")?;
+//! let voice = peer.hook.get_mut(key).ok_or("the plugin is not attached")?;
 //! let speakers: Vec<_> = voice.speakers().collect();
 //! for speaker in speakers {
 //!     match voice.play(now, speaker) {

@@ -195,7 +195,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 #[test]
-fn message_encoding_matches_the_vectors() {
+fn message_encoding_matches_the_test_vectors() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../vectors/calls.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 7);
@@ -263,7 +263,7 @@ fn unregistered_or_forbidden_calls_do_not_run() {
 fn calls_with_malformed_arguments_do_not_run() {
     let id = connections::<RakNet>(1)[0];
     let mut server = server();
-    // A list with a length field that exceeds every possible message.
+    // Missing arguments, and a list and a text whose announced length exceeds every message.
     let bombs: [(&str, &[u8]); 3] = [("add", &[]), ("sum", &[0xFF; 5]), ("shout", &[0x07, 0xFF, 0xFF])];
     for (number, (name, arguments)) in (0..).zip(bombs) {
         let mut buffer = [0; 64];
@@ -329,7 +329,7 @@ fn derived_types_can_be_arguments_on_any_channel() {
     let (mut client, mut server) = (Client::new(()), server());
     server.register::<Throw, Throw>().expect("enough space");
     let id = connections::<RakNet>(1)[0];
-    let delivery = Delivery { channel: Channel::new(3).expect("there are 32"), ..ORDERED };
+    let delivery = Delivery { channel: Channel::new(3).expect("a channel below 32"), ..ORDERED };
     let shot = Shot { at: (3, -4), power: Power::Charged(7), name: Text::new("curve") };
     client.call::<Throw>(id, &shot, TIMEOUT, delivery).expect("enough space");
     let mut sender = Collector::new();
@@ -340,7 +340,7 @@ fn derived_types_can_be_arguments_on_any_channel() {
     }
     Plugin::<RakNet>::update(&mut server, Instant::ZERO, &mut sender);
     for (_, bytes, sent_by) in sender.messages.drain(..) {
-        assert_eq!(sent_by, delivery, "the answer travels as the call did");
+        assert_eq!(sent_by, delivery, "the answer must have the delivery of the call");
         Plugin::<RakNet>::on_message(&mut client, Instant::ZERO, id, sent_by, &&bytes[..]);
     }
     let finished = client.poll_finished().expect("the call has finished");
@@ -349,7 +349,7 @@ fn derived_types_can_be_arguments_on_any_channel() {
 }
 
 #[test]
-fn a_call_without_an_answer_ends_at_its_timeout_or_the_disconnect() {
+fn an_unanswered_call_fails_at_its_timeout_or_at_the_disconnect() {
     let ids = connections::<RakNet>(2);
     let mut client = Client::new(());
     let start = Instant::from_micros(5);
@@ -378,7 +378,7 @@ fn cancelled_call_is_not_sent_or_its_answer_is_ignored() {
     let (mut client, mut server) = (Client::new(()), server());
     let first = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("enough space");
     assert!(client.cancel(first) && !client.cancel(first));
-    assert!(transmit(&mut client, Instant::ZERO).is_empty(), "the call was never sent");
+    assert!(transmit(&mut client, Instant::ZERO).is_empty(), "a cancelled call must not be sent");
     let second = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("enough space");
     let sent = transmit(&mut client, Instant::ZERO);
     assert!(client.cancel(second));
@@ -498,7 +498,7 @@ fn signals_reach_all_handlers_in_descending_order() {
 }
 
 #[test]
-fn names_are_checked_at_registration() {
+fn invalid_and_duplicate_names_are_refused_at_registration() {
     let mut calls = RemoteCalls::<RakNet, (), 4, 1, 64>::new(());
     struct Nothing;
     impl<F: for<'a> Function<Answer<'a> = ()>> Handler<F, ()> for Nothing {
@@ -523,7 +523,7 @@ fn names_are_checked_at_registration() {
 
 /// Callers that do not read their answers do not block answers to other callers.
 #[test]
-fn answers_of_the_caller_with_most_answers_are_dropped_first() {
+fn answers_of_the_caller_with_the_most_answers_are_dropped_first() {
     let ids = connections::<RakNet>(3);
     let mut server = server();
     for _ in 0..3 {
@@ -656,7 +656,7 @@ fn deferred_calls_of_one_caller_take_at_most_half_of_the_slots_and_can_be_answer
     assert_eq!((server.context.0.len(), refusals.len()), (2, 2));
     refusals.iter().for_each(|refusal| receive(&mut client, ids[0], refusal));
 
-    let [(one, (a, b)), (other, _)] = server.context.0[..] else { panic!("two") };
+    let [(one, (a, b)), (other, _)] = server.context.0[..] else { panic!("not two pending calls") };
     assert_eq!(one.caller(), ids[0]);
     assert!(server.answer::<Add>(one, &(a + b)) && server.refuse(other, Refusal::Failed(7)));
     assert!(!server.answer::<Add>(one, &0), "the call was already answered");
@@ -756,7 +756,7 @@ fn calls_survive_a_bad_path<P: Protocol>(seed: u64) {
         assert!(pair.step());
         while pair.a.poll_event().is_some() {}
         while let Some(event) = pair.b.poll_event() {
-            assert!(!matches!(event, Event::Message { .. }), "the application sees no call");
+            assert!(!matches!(event, Event::Message { .. }), "the application must not receive a call");
         }
     }
     sums.sort_unstable();
@@ -778,7 +778,7 @@ fn calls_over_the_game_protocol_complete_on_a_lossy_path() {
 proptest! {
     /// No message causes a panic or more than one answer.
     #[test]
-    fn arbitrary_bytes_get_at_most_one_answer_each(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..30)) {
+    fn each_arbitrary_message_gets_at_most_one_answer(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..30)) {
         let id = connections::<RakNet>(1)[0];
         let mut server = server();
         server.connect::<Moved, First>(0).expect("a free slot");

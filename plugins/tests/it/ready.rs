@@ -19,7 +19,7 @@ type Ready = ReadyEvents<2, MAX>;
 fn receive<const N: usize>(ready: &mut ReadyEvents<2, N>, from: ConnectionId, bytes: &[u8]) {
     let plugin: &mut dyn Plugin<RakNet> = ready;
     let verdict = plugin.on_message(Instant::ZERO, from, Delivery::RELIABLE_ORDERED, &bytes);
-    assert_eq!(verdict, Verdict::Drop, "the application does not receive it");
+    assert_eq!(verdict, Verdict::Drop, "the application must not receive a ready message");
 }
 
 fn transmit<const N: usize>(ready: &mut ReadyEvents<2, N>, sender: &mut Collector<RakNet>) {
@@ -33,13 +33,13 @@ fn join<const N: usize>(ready: &mut ReadyEvents<2, N>, id: ConnectionId) {
 }
 
 #[test]
-fn message_encoding_matches_the_vectors() {
+fn message_encoding_matches_the_test_vectors() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../vectors/ready.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 5);
     for vector in vectors {
         let hex = vector["hex"].as_str().expect("a text");
-        let byte = |at: usize| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex");
+        let byte = |at: usize| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hexadecimal digits");
         let bytes = [0, 1, 2, 3, 4].map(byte);
         let message = match vector["message"].as_str().expect("a text") {
             "set" => Message::Status(Status::Set),
@@ -175,7 +175,7 @@ fn an_event_waits_for_late_peers_but_not_for_departed_peers() {
     let mut ready = Ready::new();
     ready.wait_for_all(EVENT).expect("enough space");
     ready.set(EVENT, true).expect("enough space");
-    assert_eq!(ready.poll_completed(), Some(EVENT), "alone");
+    assert_eq!(ready.poll_completed(), Some(EVENT), "without other peers, the event must complete");
     join(&mut ready, ids[0]);
     // If a connection opens while the plugin is being attached, it is reported twice.
     join(&mut ready, ids[0]);
@@ -188,7 +188,11 @@ fn an_event_waits_for_late_peers_but_not_for_departed_peers() {
     plugin.on_disconnected(Instant::ZERO, ids[0], DisconnectReason::Lost);
     assert_eq!(plugin.poll_timeout(), None);
     assert!(ready.is_completed(EVENT));
-    assert_eq!(ready.poll_completed(), Some(EVENT), "once more");
+    assert_eq!(
+        ready.poll_completed(),
+        Some(EVENT),
+        "the event must complete again without the departed peer"
+    );
 }
 
 /// A status that was sent before the remote peer created the event is repeated on request.
@@ -223,9 +227,9 @@ fn forced_event_is_completed_everywhere() {
     assert_eq!(mesh.completed(), [true; 3], "a forced event cannot be changed");
 }
 
-/// A peer that is not awaited can neither complete nor prevent an event, and takes no memory.
+/// A peer for which an event does not wait can neither complete nor prevent the event, and takes no memory.
 #[test]
-fn messages_of_unawaited_peers_have_no_effect() {
+fn messages_of_peers_outside_the_event_have_no_effect() {
     let ids = connections::<RakNet>(2);
     let mut ready = Ready::new();
     ready.wait_for(EVENT, ids[0]).expect("enough space");
@@ -309,7 +313,7 @@ proptest! {
         check_agreement::<4>(steps, are_all_ready)?;
     }
 
-    /// Arbitrary bytes cause no panic, whether or not the sender is awaited.
+    /// Arbitrary bytes cause no panic, whether or not the event waits for the sender.
     #[test]
     fn arbitrary_bytes_do_not_panic(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..50)) {
         let ids = connections::<RakNet>(1);

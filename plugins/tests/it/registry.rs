@@ -95,13 +95,21 @@ fn plugins_use_their_registered_ids() {
     let limits = Limits { files: 0, file_bytes: 0, bytes: 0, timeout: std::time::Duration::ZERO };
     let sender: &dyn Plugin<RakNet> = &FileSender::<RakNet, _, 1, 2, MIN_BYTES>::new(Nothing);
     let receiver: &dyn Plugin<RakNet> = &FileReceiver::<RakNet, _, 1, 1, MIN_BYTES>::new(Nothing, limits);
-    assert_eq!(sender.message_ids().first_common(receiver.message_ids()), None, "a peer may have both");
+    assert_eq!(
+        sender.message_ids().first_common(receiver.message_ids()),
+        None,
+        "a peer may have both plugins"
+    );
     let authority: &dyn Plugin<RakNet> =
         &FixedAuthority::<RakNet, _, 1, 1, 1, 2, 40>::new(&CLASSES, EverythingInScope, Delivery::UNRELIABLE)
             .expect("a class");
     let replicas: &dyn Plugin<RakNet> =
         &FixedReplicas::<RakNet, 1, 1, 40>::new(&CLASSES, Delivery::UNRELIABLE).expect("a class");
-    assert_eq!(authority.message_ids().first_common(replicas.message_ids()), None, "a peer may have both");
+    assert_eq!(
+        authority.message_ids().first_common(replicas.message_ids()),
+        None,
+        "a peer may have both plugins"
+    );
     for plugin in [authority, replicas] {
         assert!(plugin.message_ids().first_common(owned_by(Owner::Rakwire, "replication")).is_some());
     }

@@ -92,14 +92,15 @@ fn answer(from: ConnectionId, outcome: Result<&[u8], CallFailure>) -> Answer<128
 }
 
 #[test]
-fn message_encoding_matches_the_vectors() {
+fn message_encoding_matches_the_test_vectors() {
     let vectors: Vec<Value> = serde_json::from_str(include_str!("../vectors/rpc4.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 6);
     for vector in vectors {
         let text = |name: &str| vector[name].as_str().unwrap_or_default();
         let bytes = |name: &str| {
             let hex = text(name);
-            let byte = |at: usize| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex");
+            let byte =
+                |at: usize| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hexadecimal digits");
             (0..hex.len() / 2).map(byte).collect::<Vec<_>>()
         };
         let (name, payload) = (text("name").as_bytes(), bytes("payload"));
@@ -170,7 +171,8 @@ fn names_are_limited_and_unique_per_kind() {
     let taken = rpc4.register("Note", |_, _| true, |_, _, _| Ok(()));
     assert_eq!(taken, Err(RegisterError::NameTaken));
     assert_eq!(rpc4.register("", |_, _| true, |_, _, _| Ok(())), Err(RegisterError::BadName));
-    rpc4.register("Add", |_, _| true, |_, _, _| Ok(())).expect("the one of this name answers");
+    rpc4.register("Add", |_, _| true, |_, _, _| Ok(()))
+        .expect("functions with and without an answer have separate names");
     rpc4.register("Another", |_, _| true, |_, _, _| Ok(())).expect("enough space");
     assert_eq!(rpc4.register("One more", |_, _| true, |_, _, _| Ok(())), Err(RegisterError::Full));
     let long = "x".repeat(MAX_NAME + 1);
@@ -243,7 +245,7 @@ fn an_unknown_reply_for_a_function_that_was_not_called_does_not_fail_the_call() 
 }
 
 #[test]
-fn a_call_without_an_answer_ends_at_its_timeout_or_the_disconnect() {
+fn an_unanswered_call_fails_at_its_timeout_or_at_the_disconnect() {
     let ids = connections::<RakNet>(2);
     let mut client = rpc4();
     ask(&mut client, ids[0]).expect("enough space");

@@ -18,7 +18,7 @@ pub(crate) async fn connect() -> ([Connection; 2], [Endpoint; 2]) {
     let server = Endpoint::bind("127.0.0.1:0", Options::server(1)).await.expect("a free port");
     let client = Endpoint::bind("127.0.0.1:0", Options::client()).await.expect("a free port");
     let (here, there) = tokio::join!(client.connect(server.local_addr()), server.accept());
-    ([here.expect("open"), there.expect("accepted")], [client, server])
+    ([here.expect("an open connection"), there.expect("an accepted connection")], [client, server])
 }
 
 /// Attaches a plugin, which runs until the connection is closed. No message may reach the application; [`end`] checks
@@ -44,7 +44,8 @@ pub(crate) async fn end(
 ) {
     connection.disconnect().await;
     for receiving in receiving {
-        let received = tokio::time::timeout(DEADLINE, receiving).await.expect("the end before the timeout");
+        let received =
+            tokio::time::timeout(DEADLINE, receiving).await.expect("the tasks end before the timeout");
         assert_eq!(received.expect("no panic"), None);
     }
 }
@@ -112,11 +113,14 @@ async fn remote_calls_work_over_tcp() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_over_tcp_end_when_the_connection_closes() {
+async fn calls_over_tcp_fail_when_the_connection_closes() {
     let ([here, there], _endpoints) = connect().await;
     let (here, at_here) = attach(here, Side::Client, Calls::new(()));
     call(&here, "no answer");
-    assert_eq!(there.recv().await.expect("open").bytes.first(), Some(&rakwire_plugins::calls::MESSAGE_ID));
+    assert_eq!(
+        there.recv().await.expect("an open connection").bytes.first(),
+        Some(&rakwire_plugins::calls::MESSAGE_ID)
+    );
     there.disconnect().await;
     assert_eq!(answer(&here).await, Err(CallFailure::Disconnected));
     end(here.connection(), [at_here]).await;

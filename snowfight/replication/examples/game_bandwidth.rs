@@ -300,7 +300,7 @@ impl<P: GameTransport> Game<P> {
 
     fn replicate(&mut self) -> Result<(), Failure> {
         let (Some((plugin, _)), Some(there)) = (self.plugins, self.there) else { return Ok(()) };
-        let authority = self.pair.b.hook.get_mut(plugin).ok_or("it is attached")?;
+        let authority = self.pair.b.hook.get_mut(plugin).ok_or("the plugin is not attached")?;
         let world = self.server.world();
         let place = |(_, player)| Some((there, world.position_of(player)?));
         let players = self.server.replicated().filter_map(place);
@@ -311,7 +311,7 @@ impl<P: GameTransport> Game<P> {
     /// Returns the distance between the true and the shown position of every player that the client shows, in tiles.
     fn errors(&mut self) -> Result<Vec<f64>, Failure> {
         if let Some((_, plugin)) = self.plugins {
-            let replicas = self.pair.a.hook.get(plugin).ok_or("it is attached")?;
+            let replicas = self.pair.a.hook.get(plugin).ok_or("the plugin is not attached")?;
             if time(replicas) != self.shown_at {
                 self.shown_at = time(replicas);
                 self.view.replace(entities(replicas));

@@ -141,18 +141,18 @@ fn check(conditions: Conditions, seed: u64) {
     }
     let visible = all.iter().filter(|entity| near(entity, NEAR + margin)).map(|entity| entity.id);
     let visible: Vec<EntityId> = visible.collect();
-    assert!(shown.keys().all(|id| visible.contains(id)), "distant and removed entities are not shown");
+    assert!(shown.keys().all(|id| visible.contains(id)), "no distant or removed entity may be shown");
     assert!(shown.len() > 50);
 }
 
 #[test]
-fn client_shows_near_entities_correctly() {
+fn nearby_entities_on_the_client_match_the_server() {
     let latency = Duration::from_millis(40);
     check(Conditions { latency, ..Conditions::default() }, 1);
 }
 
 #[test]
-fn client_shows_near_entities_correctly_over_a_lossy_path() {
+fn nearby_entities_on_the_client_match_the_server_over_a_lossy_path() {
     for seed in 1..5 {
         let conditions = Conditions {
             loss: 0.1,

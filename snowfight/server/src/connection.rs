@@ -77,7 +77,7 @@ pub enum ConnectError {
     Random(#[source] std::io::Error),
 }
 
-/// How much data a connection has queued.
+/// The level of data that is queued or in flight on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backlog {
     Low,

@@ -260,7 +260,7 @@ impl Host {
         self.meter.record(began.elapsed(), began.saturating_duration_since(due));
     }
 
-    /// Sends the messages of the state machine, and closes the connections that it wants closed.
+    /// Sends the messages of the state machine, and closes connections at its request.
     fn send(&mut self) {
         let now = self.now();
         while let Some(output) = self.server.poll_output(&mut self.buffer) {

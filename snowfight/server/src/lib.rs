@@ -19,7 +19,7 @@
 //! while player.me().is_some_and(|me| me.position.y < before.y + 0.5) {
 //!     player.frame(north).await?;
 //! }
-//! assert!(player.me().is_some(), "it is still in the game");
+//! assert!(player.me().is_some(), "the player must still be in the game");
 //! server.abort();
 //! # Ok(())
 //! # }

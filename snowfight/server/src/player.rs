@@ -68,7 +68,7 @@ impl Player {
         Self::join_by(server, protocol, None, scope).await
     }
 
-    /// Like [`join`](Self::join), through a simulated network with conditions such as `loss=5%,latency=50ms`.
+    /// Joins like [`join`](Self::join), through a simulated network with conditions such as `loss=5%,latency=50ms`.
     ///
     /// # Errors
     /// Returns the errors of [`join`](Self::join).

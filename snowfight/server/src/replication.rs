@@ -13,8 +13,8 @@ use snowfight_replication::{ReplicatedWorld, WorldAuthority, WorldReplicas};
 
 use crate::key::Key;
 
-/// The stack size of the thread that creates the authority, in bytes. The authority has capacity for all connections
-/// and passes over the stack, where it exceeds the default size.
+/// The stack size of the thread that creates the authority, in bytes. The authority has capacity for all connections.
+/// It is created on the stack before it is moved to the heap, and exceeds the default stack size.
 const STACK: usize = 256 << 20;
 
 type Authority = WorldAuthority<RakNet, MAX_SESSIONS>;

@@ -38,7 +38,7 @@ struct Frame {
 /// let player = world.join().expect("a free slot");
 /// let mut prediction = Prediction::new(player);
 /// prediction.handle_snapshot(world.time(), world.entities());
-/// let start = prediction.position().expect("it is in the snapshot");
+/// let start = prediction.position().expect("the player is in the snapshot");
 /// let ahead = prediction.handle_frame(Direction::NORTH).expect("a known position");
 /// assert!(ahead.y > start.y);
 /// ```

@@ -170,7 +170,8 @@ fn unchanged_actions_are_repeated_at_intervals() {
     assert!(deliver(&mut client, &snapshot(1)));
 }
 
-/// Every third frame acknowledges the newest snapshot. The acknowledgement fits into the message of the longest break.
+/// Every third frame acknowledges the newest snapshot. The buffer has space for an acknowledgement after the longest
+/// action.
 #[test]
 fn actions_acknowledge_the_newest_snapshot() {
     let mut client = playing();
@@ -185,7 +186,7 @@ fn actions_acknowledge_the_newest_snapshot() {
         }
         acks
     };
-    assert_eq!(acks(&mut client), [], "there was no snapshot");
+    assert_eq!(acks(&mut client), [], "nothing can be acknowledged before the first snapshot");
     assert!(deliver(&mut client, &snapshot(70_000)) && deliver(&mut client, &snapshot(u32::MAX / 3)));
     let mut frames = (0..6).map(|_| acks(&mut client));
     let expected = [vec![], vec![], vec![u32::MAX / 3], vec![], vec![], vec![u32::MAX / 3]];
@@ -211,7 +212,7 @@ fn whole_snapshot_time_is_read_without_handling_the_message() {
     bytes.resize(length + 2, 0);
     Scope::Changes.write(&mut bytes, length);
     assert!(client.handle_message(NOW, &bytes.as_slice()).is_ok());
-    assert_eq!(time(&client, &snapshot(7)), None, "changes do not replace each other");
+    assert_eq!(time(&client, &snapshot(7)), None, "a delta snapshot does not replace an earlier one");
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl<const N: usize> View<N> {
         self.replace(entities.iter());
     }
 
-    /// Replaces the view by these entities.
+    /// Replaces all entities of the view with these entities.
     pub fn replace(&mut self, entities: impl IntoIterator<Item = Entity>) {
         self.entities.clear();
         self.updated_at.clear();

@@ -4,8 +4,8 @@ use super::trailer;
 
 /// The kind of snapshots that a client requests.
 ///
-/// The Game Protocol defines only whole snapshots. A client of this crate requests another scope by two bytes after
-/// its `Init`, and the server confirms the scope by the same two bytes after its `Connect`. The original game treats
+/// The Game Protocol defines only whole snapshots. A client of this crate requests another scope with two bytes after
+/// its `Init`. The server confirms the scope with the same two bytes after its `Connect`. The original game treats
 /// these bytes as padding (docs/rabbit.md#padding). With an original client or server, every snapshot is therefore
 /// whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -13,8 +13,8 @@ pub enum Scope {
     /// All entities, every tick.
     #[default]
     Whole,
-    /// Deltas, every other tick: the entities that changed within the last half second, and a part of the unchanged
-    /// entities, each in its turn.
+    /// Deltas, every other tick: the entities that changed within the last half second, and some of the unchanged
+    /// entities, in rotation.
     Changes,
     /// No snapshots: the world is replicated by a plugin of the connection (docs/game.md#replication).
     Replicated,

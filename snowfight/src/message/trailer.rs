@@ -1,4 +1,5 @@
-//! Bytes appended to a message. Decoders that do not know them treat them as padding (docs/rabbit.md#padding).
+//! Bytes appended to a message. Decoders that do not support these bytes treat them as padding
+//! (docs/rabbit.md#padding).
 
 use rakwire::codec::rabbit::Reader;
 

@@ -101,7 +101,7 @@ impl Gaps {
     const fn is_refreshed(self, now: u32, id: EntityId) -> bool {
         let cycle = Scope::REFRESH_TICKS;
         // The number of ticks since the entity was due. Snapshots are an even number of ticks apart, but the cycle is
-        // odd, so an odd difference belongs to the cycle before.
+        // odd, so an odd difference belongs to the previous cycle.
         let ago = (now % cycle + cycle - id.0 % cycle) % cycle;
         let ago = if ago.is_multiple_of(SNAPSHOT_TICKS) { ago } else { ago + cycle };
         ago < self.snapshots
@@ -119,7 +119,7 @@ impl Default for Gaps {
 mod tests {
     use super::*;
 
-    /// Skipped snapshots delay an unchanged entity by at most one interval between snapshots.
+    /// An unchanged entity that was due in a skipped snapshot is in the next snapshot.
     #[test]
     fn client_with_fewer_snapshots_misses_no_entity() {
         for interval in [2, 4, 6, 10, 24, 60, 122, 400] {

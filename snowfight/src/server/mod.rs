@@ -1,6 +1,7 @@
 //! The server state machine of the game (docs/game.md#the-server).
 //!
-//! Connections and messages go in; messages and connections to close come out. It has no socket and no clock.
+//! Its input is connections and messages, and its output is messages to send and connections to close. It has no
+//! socket and no clock.
 //!
 //! ```
 //! use rakwire::codec::rabbit::{pack, unpack};
@@ -406,8 +407,8 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Ends the game for fallen players as lost. If exactly one player remains and another fell in this tick, the
-    /// remaining player has won.
+    /// Sends the results of this tick. Fallen players lose. If exactly one player remains and another fell in this
+    /// tick, the remaining player wins.
     fn check_win_condition(&mut self, fallen: &Fallen) {
         for player in fallen {
             self.send_game_over(*player, GameOver::Loser);
@@ -420,7 +421,7 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Replaces all queued messages for the client, which are obsolete, by the result.
+    /// Replaces all queued messages for the client, which are obsolete, with the result.
     fn send_game_over(&mut self, player: PlayerId, result: GameOver) {
         let now = self.world.time();
         if let Some(session) = self.sessions.iter_mut().find(|session| session.player() == Some(player)) {

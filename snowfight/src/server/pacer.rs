@@ -6,8 +6,8 @@ use super::changes::Gaps;
 /// queued. On long paths the limit is the shortest round-trip time itself, because a lost acknowledgement delays the
 /// next one by as much.
 const QUEUEING_LIMIT: u32 = 8;
-/// The number of further ticks that may pass without acknowledgements. A page that draws few frames also acknowledges
-/// rarely.
+/// The number of ticks beyond the round-trip limit for which acknowledgements may be missing. A page that draws few
+/// frames rarely sends acknowledgements.
 const MAX_SILENCE: u32 = 30;
 /// The number of ticks after which a probe snapshot is sent while earlier snapshots are unacknowledged.
 ///
@@ -42,7 +42,7 @@ pub enum Pacing {
 /// client that has never acknowledged a snapshot gets all of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SnapshotPacer {
-    /// The snapshots in flight: bit `n` stands for the snapshot `n` ticks before the newest one sent.
+    /// The snapshots in flight: bit `n` represents the snapshot `n` ticks before the newest one sent.
     ///
     /// A bit is set if that snapshot was sent, and neither it nor a later one has been acknowledged.
     in_flight: u128,
@@ -299,7 +299,7 @@ mod tests {
         for (frame, path) in [(4, 1), (12, 1), (20, 1), (30, 1), (12, 6)] {
             let mut client = Client::new(path, 0);
             client.frame = frame;
-            assert_eq!(client.run(3_600, FAST, NOTHING), 3_600, "a frame in {frame} ticks");
+            assert_eq!(client.run(3_600, FAST, NOTHING), 3_600, "one frame in {frame} ticks");
             assert!(client.worst_age <= path + frame, "{} with {frame}", client.worst_age);
         }
     }

@@ -107,7 +107,7 @@ impl<K> Session<K> {
     }
 
     /// Returns true if the scope of this client has a snapshot in this tick. Delta snapshots go to half of the
-    /// clients in even ticks and to the others in odd ticks.
+    /// clients in even ticks, and to the other half in odd ticks.
     pub(super) const fn has_snapshot(&self, now: u32) -> bool {
         match (self.state, self.scope) {
             (State::Playing { .. }, Scope::Whole) => true,

@@ -144,7 +144,7 @@ fn init_adds_a_player_and_returns_the_world() {
     let ServerMessage::Response(Response { channel: Channel(9), kind: ResponseKind::Connect(connect) }) =
         message(&done[0])
     else {
-        panic!("no connect")
+        panic!("no Connect response")
     };
     assert_eq!(connect.player, PlayerId(1));
     assert_eq!(connect.snapshot.entities.len(), 301);
@@ -438,7 +438,7 @@ fn connection_that_never_joins_is_closed_after_ten_seconds() {
 }
 
 #[test]
-fn connections_that_never_join_block_others_only_briefly() {
+fn connections_that_never_join_are_closed_and_free_their_slots() {
     let mut server = Server::<usize>::new(1);
     for connection in 0..MAX_SESSIONS {
         server.handle_connected(connection).expect("a free slot");
@@ -483,7 +483,7 @@ fn pending_output_is_found_after_connections_close() {
 
 /// No client message contains a count, so the server reads these bytes as an action or as malformed.
 #[test]
-fn excessive_counts_do_not_affect_others() {
+fn excessive_counts_do_not_affect_other_players() {
     let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("a packed message");
     let connect = to_vec(&(true, 0_u32, (false, true), 1_u32, u32::MAX)).expect("a packed message");
     let mut text = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("a packed message");
@@ -541,7 +541,7 @@ fn unknown_entities_and_directions_change_nothing() {
 }
 
 #[test]
-fn throw_at_oneself_harms_no_player() {
+fn throw_at_its_thrower_harms_no_player() {
     let done = attack(|server| {
         let target = arm(server);
         act(server, 'x', ActionKind::Throw(Throw { target }));
@@ -583,7 +583,7 @@ fn unpolled_server_limits_the_responses_to_a_request_flood() {
 }
 
 #[test]
-fn unknown_connections_are_ignored() {
+fn messages_of_unknown_connections_are_ignored() {
     attack(|server| {
         ask(server, 'y', 1, RequestKind::Init);
         server.handle_disconnected('y');
@@ -613,8 +613,8 @@ fn snapshot_is_packed_once_per_tick() {
         places.push(payload.as_ptr());
     }
     assert_eq!(places.len(), 3);
-    assert!(places.iter().all(|place| *place == places[0]), "the same bytes for all");
-    assert_ne!(places[0], buffer.as_ptr(), "not packed into the caller's buffer");
+    assert!(places.iter().all(|place| *place == places[0]), "all clients must get the same bytes");
+    assert_ne!(places[0], buffer.as_ptr(), "the snapshot must not be packed into the caller's buffer");
 }
 
 /// Sends a request to join with the given scope.
@@ -641,7 +641,7 @@ fn client_can_request_only_changes() {
     let mut reader = Reader::new(payload);
     let answer = ServerMessage::unpack(&mut reader).expect("a valid message from the server");
     assert!(matches!(answer, ServerMessage::Response(Response { kind: ResponseKind::Connect(_), .. })));
-    assert_eq!(Scope::read(&mut reader), Scope::Changes, "the server agrees");
+    assert_eq!(Scope::read(&mut reader), Scope::Changes, "the server must confirm the scope");
     (0..100).for_each(|_| {
         server.tick();
         poll(&mut server);
@@ -656,7 +656,7 @@ fn client_can_request_only_changes() {
             if to == 'a' { whole.push(count) } else { changes.push(count) }
         }
     }
-    assert_eq!((whole.len(), changes.len()), (10, 5), "every tick, and every other one");
+    assert_eq!((whole.len(), changes.len()), (10, 5), "delta snapshots are sent every other tick");
     assert!(whole.iter().all(|count| *count == 302));
     assert!(changes.iter().all(|count| (1..10).contains(count)), "{changes:?}");
 }
@@ -685,7 +685,7 @@ fn replication_is_used_only_where_it_is_offered() {
         }
     }
     ask_for(&mut server, 'a', Scope::Replicated);
-    assert_eq!(agreed(&poll(&mut server)), (Scope::Replicated, 1), "only its own player");
+    assert_eq!(agreed(&poll(&mut server)), (Scope::Replicated, 1), "the only entity is its own player");
     ask_for(&mut server, 'b', Scope::Replicated);
     assert_eq!(agreed(&poll(&mut server)), (Scope::Whole, 302));
     ask(&mut server, 'c', 0, RequestKind::Init);
@@ -793,7 +793,7 @@ fn backlog_does_not_delay_probes() {
     server.handle_congestion(|key| key == 'b');
     assert_eq!(snapshots(&mut server, 1), [1, 0]);
     server.handle_congestion(|_| false);
-    assert_eq!(snapshots(&mut server, 1), [1, 1], "the probe was due when there was a backlog");
+    assert_eq!(snapshots(&mut server, 1), [1, 1], "a probe due during a backlog must follow the backlog");
     assert_eq!((server.stats().thinned, server.stats().backlogged), (14, 1));
 }
 
@@ -812,7 +812,7 @@ fn every_client_gets_every_snapshot_without_pacing() {
 }
 
 #[test]
-fn false_acknowledgements_do_not_affect_others() {
+fn false_acknowledgements_do_not_affect_other_players() {
     for time in [0, 1, 1_000, u32::MAX / 2, u32::MAX] {
         let done =
             attack(|server| (0..100).for_each(|more| acknowledge(server, 'x', time.wrapping_add(more))));

@@ -7,7 +7,8 @@ use super::terrain::Tile;
 use crate::message::{EntityId, ObjectKind};
 
 impl World {
-    /// Adds as many objects as were removed. Each gets a new id, and the kind of which fewer exist.
+    /// Adds as many objects as were removed. Each new object has a new id, and is a tree if trees are fewer than half
+    /// of the objects, otherwise a mushroom.
     pub(super) fn grow(&mut self) {
         for _ in 0..core::mem::take(&mut self.ended) {
             if self.grow_one().is_none() {

@@ -6,7 +6,7 @@ use super::rules::{STEP, TICK};
 use crate::message::{Direction, Entity, EntityKind, PlayerId, Point};
 
 impl World {
-    /// Replaces all obstacles by the entities of a snapshot. Objects that cannot be broken are held or flying, so
+    /// Replaces all obstacles with the entities of a snapshot. Objects that cannot be broken are held or flying, so
     /// they are no obstacles.
     pub fn observe(&mut self, entities: impl IntoIterator<Item = Entity>) {
         self.players.clear();

@@ -74,14 +74,14 @@ pub(super) fn walls_near(region: &Cuboid) -> impl Iterator<Item = Cuboid> + use<
 }
 
 /// Returns the first and the last tile that a range covers, clamped to one tile beyond the edge of the world.
-#[expect(clippy::cast_possible_truncation, reason = "they are at most one more than the radius")]
+#[expect(clippy::cast_possible_truncation, reason = "the tiles are at most one beyond the radius")]
 fn tiles_between(from: f32, to: f32) -> (i32, i32) {
     let edge = Tile::RADIUS as f32 + 1.0;
     let tile = |at: f32| libm::floorf(at.clamp(-edge, edge) + 0.5) as i32;
     (tile(from), tile(to))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a tile has two digits")]
+#[expect(clippy::cast_precision_loss, reason = "the coordinates of a tile have at most two digits")]
 fn wall(x: i32, y: i32) -> Cuboid {
     let base = Point::new(x as f32, y as f32, 0.0);
     Cuboid::standing(base, Point::new(1.0, 1.0, WALL_HEIGHT))

@@ -80,7 +80,7 @@ fn snapshot_in_the_blocks_of_a_peer_is_read_without_a_copy() -> Result<(), Box<d
             client.handle_datagram(now, to, transmit.payload);
         }
         let deadlines = [client.poll_timeout(), server.poll_timeout()];
-        now = now.max(deadlines.into_iter().flatten().min().ok_or("nothing is scheduled any more")?);
+        now = now.max(deadlines.into_iter().flatten().min().ok_or("neither peer has a timeout")?);
         client.handle_timeout(now);
         server.handle_timeout(now);
     }

@@ -3,7 +3,7 @@
 mod hostile;
 mod lent;
 #[path = "../model/mod.rs"]
-#[allow(unreachable_pub, reason = "the fuzz targets use it from their own crate")]
+#[allow(unreachable_pub, reason = "the fuzz targets use this module from their own crate")]
 mod model;
 mod pacing;
 mod prediction;

@@ -1,4 +1,4 @@
-//! Snapshots for a slow client over the real transports (docs/game.md#pacing). A simulated bottleneck stands for the
+//! Snapshots for a slow client over the real transports (docs/game.md#pacing). A simulated bottleneck represents the
 //! queues of a relay and of the page.
 
 use std::collections::VecDeque;
@@ -17,8 +17,8 @@ use crate::transports::{End, Game, Play, RakNet, TICK, WAYS};
 const ONE_WAY: Duration = Duration::from_millis(5);
 /// The capacity of the bottleneck's queue in bytes: about 256 datagrams of the Game Protocol.
 const QUEUE: u64 = 130_000;
-/// The maximum age of the shown state, in ticks: half a second. Carrying the snapshot itself through the bottleneck
-/// takes a fifth of that.
+/// The maximum age of the shown state, in ticks: half a second. The transmission of one snapshot through the
+/// bottleneck takes a fifth of that time.
 const MAX_AGE: u32 = 30;
 
 /// The results of one phase.
@@ -192,5 +192,5 @@ fn client_with_few_delta_snapshots_shows_the_whole_world() {
     assert!(wrong <= 2, "{wrong} objects are shown wrongly");
     let dead = slow.view.entities().iter().filter(is_object);
     let dead = dead.filter(|shown| !world.iter().any(|entity| entity.id == shown.id)).count();
-    assert!(dead <= 2, "{dead} objects have ended");
+    assert!(dead <= 2, "{dead} destroyed objects are still shown");
 }

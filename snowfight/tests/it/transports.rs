@@ -197,7 +197,7 @@ impl<E: End> Play<E> {
         self.server.tick();
         let mut buffer = vec![0; MAX_MESSAGE];
         while let Some(Output::Send { payload, delivery, .. }) = self.server.poll_output(&mut buffer) {
-            assert!(self.pair.b.send(now, payload, delivery) || self.is_slow, "there is room");
+            assert!(self.pair.b.send(now, payload, delivery) || self.is_slow, "the queue must have space");
         }
     }
 
@@ -214,7 +214,7 @@ impl<E: End> Play<E> {
         }
         let mut buffer = [0; 64];
         while let Some((delivery, message)) = self.client.poll_message(&mut buffer) {
-            assert!(self.pair.a.send(now, message, delivery) || self.is_slow, "there is room");
+            assert!(self.pair.a.send(now, message, delivery) || self.is_slow, "the queue must have space");
         }
     }
 

@@ -23,7 +23,7 @@ fn committed_vectors_of_every_category_pass() {
     assert_eq!(tally.passed, 258);
 }
 
-/// Each change of a recorded fact makes its vector fail, so the checker really compares it.
+/// Every recorded property is checked: a vector fails if one of its properties is changed.
 #[test]
 fn changed_vectors_fail() {
     let is_transport = |entry: &Value| TRANSPORT.contains(&entry["category"].as_str().unwrap_or_default());
@@ -56,7 +56,7 @@ fn changed_vectors_fail() {
             changed.push(other);
         }
         let all = changed.len();
-        // A value that other bits also decode to passes with those bits.
+        // A decoding vector with flipped bits passes if they decode to the same value.
         let expected = if entry["category"] == "rabbit_decode" { 2 } else { all };
         assert!(failures(&changed.into()) >= expected, "{}", entry["name"]);
     }

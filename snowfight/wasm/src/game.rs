@@ -64,7 +64,8 @@ extern "C" {
     fn set_reason(this: &GameUpdate, reason: &str);
 }
 
-/// The mechanism by which the client requests the world. A server without it sends whole snapshots.
+/// The mechanism by which the client requests the world. A server that does not support the mechanism sends whole
+/// snapshots.
 #[wasm_bindgen]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorldUpdates {
@@ -570,8 +571,8 @@ mod tests {
                 if let Some(last) = last.replace(x) {
                     steps.push(x - last);
                 }
-                assert!(x <= f64::from(there.x) + 0.01, "not ahead of the server");
-                assert!(x >= f64::from(there.x) - 1.0, "not far behind it");
+                assert!(x <= f64::from(there.x) + 0.01, "the drawn player must not be ahead of the server");
+                assert!(x >= f64::from(there.x) - 1.0, "the drawn player must be less than a tile behind");
             });
             assert!(steps.iter().all(|step| (-0.001..0.2).contains(step)), "{steps:?}");
             assert!(steps.iter().filter(|step| **step > 0.05).count() > 30, "{steps:?}");

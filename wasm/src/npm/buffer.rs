@@ -87,7 +87,7 @@ impl Buffer {
         self.bytes.as_ptr()
     }
 
-    #[allow(clippy::cast_possible_truncation, reason = "it comes from 32-bit memory")]
+    #[allow(clippy::cast_possible_truncation, reason = "a length in 32-bit memory has at most 32 bits")]
     fn write_length(&mut self, length: usize) {
         self.put(LENGTH, [length as u32]);
     }

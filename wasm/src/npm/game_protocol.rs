@@ -94,7 +94,7 @@ impl Numbers for GameProtocol {
     }
 
     /// The Game Protocol has no pings and no congestion window; its MTU is fixed. A chunk is a datagram.
-    #[allow(clippy::cast_possible_truncation, reason = "a datagram has 508 bytes at the most")]
+    #[allow(clippy::cast_possible_truncation, reason = "a datagram has at most 508 bytes")]
     fn measure(connection: &ConnectionStats) -> [f64; MEASURES] {
         const DATAGRAM: u32 = GameProtocol::MAX_DATAGRAM as u32;
         [

@@ -142,7 +142,7 @@ mod tests {
 
     /// Returns the lines of a paragraph.
     fn lines<P: Numbers>(paragraph: usize) -> Vec<&'static str> {
-        P::TEXTS.split("\n\n").nth(paragraph).expect("the paragraph").lines().collect()
+        P::TEXTS.split("\n\n").nth(paragraph).expect("the paragraph exists").lines().collect()
     }
 
     /// Checks that the texts of these reasons equal those of the core.

@@ -36,7 +36,7 @@ impl RakNetPeer {
     /// `progress_interval` is the number of parts of a large message between two progress events; 0 disables these
     /// events. For any other argument, 0 selects the default: 32,768 blocks of 512 bytes, a timeout of 10 s, and an
     /// unlimited sending rate.
-    #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
+    #[allow(clippy::too_many_arguments, reason = "an options object would cost JavaScript an allocation")]
     pub fn create(
         a: u64,
         b: u64,

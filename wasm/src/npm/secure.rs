@@ -19,7 +19,7 @@ const KNOWN_WITH_NEXT: u8 = 4;
 impl RakNetPeer {
     /// Creates a peer like `create`, with another 256 bits of entropy for the handshake. Call `secure` before `connect`.
     #[wasm_bindgen(js_name = createSecure)]
-    #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
+    #[allow(clippy::too_many_arguments, reason = "an options object would cost JavaScript an allocation")]
     pub fn create_secure(
         a: u64,
         b: u64,
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn trust_and_identity_are_read() {
+    fn each_kind_of_trust_is_decoded_with_and_without_an_identity() {
         let (key, next) = (PublicKey([5; 32]), KeyHash([6; 24]));
         let expected = [
             ServerTrust::Any,

@@ -15,14 +15,15 @@ use super::numbers::{
 use super::record;
 use crate::client::{Memory, instant, millis};
 
-/// The length of an address in bytes, including its interface number, which link-local addresses need; 0 is none.
+/// The length of an address in bytes, including the number of its interface, which link-local addresses need. The
+/// number 0 means no interface.
 const ADDRESS: usize = ADDRESS_LENGTH + 4;
 
 /// A RakNet server, without a socket, timers or a clock. A connection is identified by its slot, which is reused only
 /// after its close event was returned.
 ///
-/// After any call, call `pollReadable`, and `pollEvent` for each connection that it returns until that returns nothing.
-/// Then call `pollTransmit` until it returns nothing, and `handleTimeout` at `pollTimeout`.
+/// After any call, call `pollReadable`. For each connection that it returns, call `pollEvent` until it returns
+/// nothing. Then call `pollTransmit` until it returns nothing, and `handleTimeout` at `pollTimeout`.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct RakNetServer {
@@ -37,7 +38,7 @@ pub struct RakNetServer {
 impl RakNetServer {
     /// Creates a server for up to `connections` connections. `a` to `d` are 256 bits of entropy. For any later
     /// argument, 0 selects the default. Returns `None` if there is not enough memory.
-    #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
+    #[allow(clippy::too_many_arguments, reason = "an options object would cost JavaScript an allocation")]
     pub fn create(
         a: u64,
         b: u64,
@@ -203,7 +204,8 @@ impl RakNetServer {
         self.buffer.write_text(RakNet::TEXTS)
     }
 
-    /// Removes the connection of a slot after JavaScript has handled its close event or abandoned it.
+    /// Removes the connection of a slot after JavaScript has handled the close event, or has abandoned the
+    /// connection.
     pub fn forget(&mut self, connection: u16) {
         if let Some(place) = self.ids.get_mut(usize::from(connection)) {
             *place = None;
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_slot_returns_nothing() {
+    fn empty_slot_has_no_client_messages_or_datagrams() {
         let mut server = RakNetServer::create(1, 2, 3, 4, 2, 64, 128, 0, 0, 0).unwrap();
         for connection in [0, 1, 2, u16::MAX] {
             assert!(server.poll_event(connection).is_null() && server.client(connection).is_null());

@@ -97,7 +97,7 @@ fn member(object: &JsValue, name: &str) -> Option<JsValue> {
 /// Returns an integer that fits its type.
 fn number(value: &JsValue) -> Option<u16> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..65_536.0).contains(number))?;
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was looked at")]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number has 16 bits")]
     Some(number as u16)
 }
 

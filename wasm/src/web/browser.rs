@@ -75,8 +75,8 @@ pub(super) fn soon(task: impl FnOnce() + 'static) {
     queue_microtask(Closure::once_into_js(task).unchecked_ref());
 }
 
-/// Runs `task` in a new task, behind waiting ones such as socket events. Timers of a hidden tab fire only once a second
-/// or once a minute; a message to the same window arrives immediately.
+/// Runs `task` in a new task of the browser, after queued tasks such as socket events. Timers of a hidden tab fire
+/// only once a second or once a minute; a message to the same window arrives immediately.
 pub(super) fn after_task(task: impl FnOnce() + 'static) {
     let Ok(channel) = MessageChannel::new() else {
         soon(task);

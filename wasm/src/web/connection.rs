@@ -59,7 +59,7 @@ impl<P: Protocol> Connection<P> {
     /// message because the send memory was full. Another task may use the freed memory first.
     ///
     /// # Errors
-    /// A [`SendError`] if waiting cannot help.
+    /// A [`SendError`] that waiting cannot resolve, such as a message that is too long or a closed connection.
     ///
     /// ```no_run
     /// use rakwire::raknet::Delivery;
@@ -103,7 +103,7 @@ impl<P: Protocol> Connection<P> {
     /// connection is closed. New connections are refused by this relay; a load balancer may pass them to another one.
     /// The relay announces its shutdown up to three times.
     ///
-    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
+    /// Messages that arrive during the wait are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn draining(&self) -> Option<Duration> {
         self.next(ReceiveQueue::take_draining).await
     }
@@ -187,7 +187,7 @@ impl<P: Protocol> Connection<P> {
         let polled = self.poll_queue(cx, ReceiveQueue::pop_message);
         let has_waiting_sender = self.driver.borrow().has_waiting_sender();
         if (was_full || has_waiting_sender) && polled.is_ready() {
-            // Reading made room in the queue and freed memory. Wakes the tasks that wait for receipts or progress, and
+            // Reading freed space in the queue, and memory. Wakes the tasks that wait for receipts or progress, and
             // the senders that wait for memory.
             let wakers = self.driver.borrow_mut().take_wakers();
             wakers.into_iter().for_each(Waker::wake);

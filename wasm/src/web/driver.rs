@@ -55,7 +55,8 @@ pub(super) struct Driver<P: Protocol> {
     pub(super) refusal: Option<ConnectError>,
     /// True once the time limit for connecting has passed.
     pub(super) is_overdue: bool,
-    /// The permission decision of the browser for the network of the relay, if that is why it is unreachable.
+    /// The permission decision of the browser for the network of the relay, if the relay may be unreachable because
+    /// of it.
     pub(super) decision: Option<Decision>,
     relay: Url,
     set_carrier: fn(&mut HookedClient<P>, Carrier),
@@ -81,7 +82,7 @@ pub(super) struct Driver<P: Protocol> {
 #[derive(Debug)]
 struct CatchingUp {
     until_ms: f64,
-    /// True if anything arrived since the last check.
+    /// True if an event of a carrier has arrived since the last check.
     has_caught: bool,
 }
 
@@ -335,8 +336,8 @@ impl<P: Protocol> Driver<P> {
         self.timer.as_ref().is_some_and(|(due, _)| millis(now) - millis(*due) > LATE_MS)
     }
 
-    /// Handles queued events until a task brings no datagram. Uses no timer, because browsers delay timers of a hidden
-    /// tab.
+    /// Lets the browser deliver queued events until one of its tasks has delivered no datagram. Uses no timer,
+    /// because browsers delay timers of a hidden tab.
     fn catch_up(&mut self) {
         let Some(catching_up) = &mut self.catching_up else { return };
         if core::mem::take(&mut catching_up.has_caught) && millis(now()) < catching_up.until_ms {

@@ -55,8 +55,8 @@ pub enum ConnectError<P: Protocol> {
     /// or a frame lacks `allow="local-network; loopback-network; local-network-access"`.
     LocalNetworkRefused,
     /// A relay in the local network or on this machine was not reached, and the browser requires a permission. Either
-    /// the user has not answered within 15 seconds, or the browser does not ask because the page was not loaded by
-    /// `https`.
+    /// the user has not answered the prompt within 15 seconds, or the browser shows no prompt because the page was
+    /// not loaded over `https`.
     LocalNetworkUndecided,
     /// The connection did not open within 15 seconds, for example because the relay accepts a connection and sends
     /// nothing.

@@ -68,8 +68,8 @@ pub(super) enum Decision {
     Undecided,
 }
 
-/// Returns the permission decision of the browser if it may be why a relay was not reached. If the attempt timed out,
-/// only a pending decision can be the cause.
+/// Returns the permission decision of the browser if a relay may not have been reached because of it. If the attempt
+/// timed out, only a pending decision can be the cause.
 pub(super) async fn explain(relay: &Url, is_overdue: bool) -> Option<Decision> {
     let state = permission(relay).await.ok().flatten()?;
     match state.as_str() {

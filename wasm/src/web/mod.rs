@@ -1,6 +1,6 @@
 //! RakNet and the Game Protocol for games written in Rust that run in a browser.
 //!
-//! [`connect`] opens a [`Connection`] through a relay, by WebTransport or a WebSocket ([`Transport`]). It works in
+//! [`connect`] opens a [`Connection`] through a relay, over WebTransport or a WebSocket ([`Transport`]). It works in
 //! pages and in workers, and with every executor that runs there, such as `wasm_bindgen_futures::spawn_local`.
 //!
 //! This module re-exports the types of [`raknet`]. [`game_protocol`] has the corresponding types for the Game Protocol,

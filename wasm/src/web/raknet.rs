@@ -240,7 +240,7 @@ impl Connection {
     /// Returns the next outcome of a message that was sent with a receipt reliability; `None` once the connection is
     /// closed. The outcomes of messages that were still in flight then remain unknown.
     ///
-    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
+    /// Messages that arrive during the wait are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn recv_receipt(&self) -> Option<(Receipt, Outcome)> {
         self.next(ReceiveQueue::pop_receipt).await
     }
@@ -249,7 +249,7 @@ impl Connection {
     /// [`progress_interval`](Options::progress_interval) parts; `None` once the connection is closed. Unread progress
     /// of a message is replaced by newer progress.
     ///
-    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
+    /// Messages that arrive during the wait are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn recv_progress(&self) -> Option<Progress> {
         self.next(ReceiveQueue::pop_progress).await
     }
@@ -263,7 +263,7 @@ impl Connection {
     /// Waits until the MTU of the connection has changed because the path MTU is below the negotiated MTU. Returns the
     /// latest MTU, including 28 bytes of IP and UDP headers; `None` once the connection is closed.
     ///
-    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
+    /// Messages that arrive during the wait are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn mtu_changed(&self) -> Option<u16> {
         self.next(ReceiveQueue::take_new_mtu).await
     }

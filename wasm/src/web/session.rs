@@ -170,7 +170,7 @@ impl Shared {
     }
 
     /// Returns the length of the longest datagram that can be sent in both directions.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a length, and limited")]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the length is limited")]
     fn longest(&self) -> usize {
         let session = self.session.borrow();
         let size = session.as_ref().map_or(f64::INFINITY, |session| session.datagrams().max_datagram_size());
@@ -220,7 +220,7 @@ async fn run(
     }
     let end = closed.await?;
     let member = |name: &str| Reflect::get(&end, &name.into()).unwrap_or(JsValue::UNDEFINED);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "codes of relays are smaller")]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "close codes have 16 bits")]
     let code = member("closeCode").as_f64().filter(|code| *code > 0.0).map_or(NORMAL, |code| code as u16);
     Ok(RelayClose { code, reason: member("reason").as_string().unwrap_or_default() })
 }

@@ -14,7 +14,10 @@ import { PAGE } from "./tools.mjs";
 
 const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The scripts: one without hot update handling, for which Vite reloads the page, and one that disposes of itself. */
+/**
+ * The code that handles an update: none, so that Vite reloads the page, or a dispose callback that closes the
+ * connection.
+ */
 export const SCRIPTS = {
   "full reload": "",
   "hot update": "import.meta.hot.accept(); import.meta.hot.dispose(() => connection.close());",

@@ -1,5 +1,5 @@
-// Saving a script under a dev server leaves no stale player. A page closes its connection when Vite reloads it, and a
-// script when it disposes of itself on a hot update.
+// Saving a script under a dev server leaves no stale player. The package closes the connection when Vite reloads the
+// page. On a hot update, the script closes it in its dispose callback.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

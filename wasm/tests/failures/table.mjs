@@ -88,7 +88,7 @@ const FORBIDDEN = {
 /** Returns the outcome of a promise, or a text if it does not settle within its deadline plus {@link MARGIN_MS}. */
 async function byDeadline(deadlineMs, promise) {
   let timer;
-  const late = new Promise((resolve) => (timer = setTimeout(resolve, deadlineMs + MARGIN_MS, "it waits beyond its deadline")));
+  const late = new Promise((resolve) => (timer = setTimeout(resolve, deadlineMs + MARGIN_MS, "the attempt exceeds its deadline")));
   const seen = await Promise.race([promise, late]);
   clearTimeout(timer);
   return seen;

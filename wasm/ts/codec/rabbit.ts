@@ -322,5 +322,5 @@ export function variants<T extends object>(kinds: { [K in keyof T]: Schema<T[K]>
   };
 }
 
-/** A kind without a value. */
+/** The schema of a kind without a value, for {@link variants}. */
 export const nothing: Schema<undefined> = { minBits: 0, form: "", write: () => undefined, read: () => undefined };

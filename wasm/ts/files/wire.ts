@@ -148,7 +148,7 @@ function decoded<T>(bytes: Uint8Array, id: number, read: (kind: number, reader: 
   }
 }
 
-/** The reason of a failed transfer; `other` if the peer sent a reason that this version does not know. */
+/** The reason of a failed transfer; `other` if the peer sent a reason that this version does not define. */
 export type TransferReason =
   | "cancelled"
   | "forbidden"

@@ -87,7 +87,7 @@ class UdpTransport implements Transport {
       this.#events?.onDatagram(datagram);
     });
     socket.on("connect", () => {
-      // The attempt may have been cancelled meanwhile.
+      // The attempt may have been cancelled in the meantime.
       if (this.#isClosing) {
         return;
       }

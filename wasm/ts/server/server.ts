@@ -139,8 +139,8 @@ export class UdpServer implements Server {
   }
 
   /**
-   * Closes the open connections, and then those that opened meanwhile. Connections that open later close with the
-   * server.
+   * Closes the open connections, and then those that opened during these closes. Connections that open later close
+   * with the server.
    */
   async #closeAll(): Promise<void> {
     for (let rounds = 0; rounds < 2; rounds++) {
@@ -219,7 +219,7 @@ export class UdpServer implements Server {
     this.#entries.set(slot, entry);
     connection.opened.then(
       () => this.#onOpen(connection),
-      // Rejections are ignored, because the application has not seen the connection yet.
+      // Rejections are ignored, because the application has not received the connection yet.
       () => undefined,
     );
     return entry;

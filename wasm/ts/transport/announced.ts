@@ -21,8 +21,8 @@ export function announcedWebSocket(relay: URL, { websocket }: Announced): URL | 
 }
 
 /**
- * Requests the announcement of a relay. Returns `undefined` if no relay answers. A relay without the endpoint supports
- * only the WebSocket.
+ * Requests the announcement of a relay. Returns `undefined` if no relay answers. A relay that answers with the status
+ * 404 supports only the WebSocket, for which the result is empty.
  */
 export async function fetchAnnounced(relay: URL, signal: AbortSignal, timers: Timers): Promise<Announced | undefined> {
   if (signal.aborted) {

@@ -44,7 +44,7 @@ export const HEAD_START_MS = 250;
 export const YIELDING_DIVISOR = 3;
 export const LONGEST_YIELD_MS = 250;
 
-/** The close code of a lost connection. */
+/** The close code of a lost connection (RFC 6455 section 7.4.1). */
 export const LOST = 1006;
 /**
  * Normal closure (RFC 6455 section 7.4.1): sent when the client closes a connection, and assumed for a WebTransport

@@ -60,7 +60,7 @@ async function permission(space: Space): Promise<PermissionState | undefined> {
     try {
       return (await navigator.permissions.query({ name: name as PermissionName })).state;
     } catch {
-      // The browser does not know this permission.
+      // The browser does not support this permission.
       return undefined;
     }
   };

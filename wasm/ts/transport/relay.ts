@@ -142,7 +142,7 @@ export class RelayTransport implements Transport {
   readonly #abandoned: Carrier[] = [];
   /** The kinds of carriers that opened but received nothing since a carrier last had the flow. */
   readonly #unresponsive = new Set<CarrierName>();
-  /** The last datagram sent by a carrier that has received nothing. */
+  /** The last datagram sent over a carrier that has received nothing. */
   #unanswered: Uint8Array | undefined;
   /** The maximum datagram length in bytes, set by the first carrier. */
   #longest: number | undefined;
@@ -536,7 +536,7 @@ export class RelayTransport implements Transport {
    */
   #retry(close: CarrierClose): void {
     const state = this.#state;
-    // The application may have closed the transport meanwhile.
+    // The application may have closed the transport in the meantime.
     if (state.kind !== LOST_CARRIER || state.next !== undefined) {
       return;
     }

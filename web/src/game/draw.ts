@@ -85,13 +85,13 @@ export class World {
     return this.#quality.isSlow;
   }
 
-  /** Returns the position on the ground at a point of the window. */
+  /** Converts a point in the window to a position on the ground. */
   groundAt(at: Spot): Spot {
     const { x, y } = this.#map.toLocal(at);
     return { x, y: -y };
   }
 
-  /** Returns the point of the window at a position in the world. */
+  /** Converts a position in the world to a point in the window. */
   screenOf({ x, y, z = 0 }: { x: number; y: number; z?: number }): Spot {
     const at = this.#map.toGlobal({ x, y: -y - z * RISE });
     return { x: at.x, y: at.y };

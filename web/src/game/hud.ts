@@ -84,7 +84,7 @@ export class Hud {
   showLock(secure: SecureServer | undefined): void {
     this.#lock.hidden = secure === undefined;
     if (secure !== undefined) {
-      this.#setText(this.#lockText, secure.isNamed ? "Secure: the server of this link" : "Encrypted, to any server");
+      this.#setText(this.#lockText, secure.isNamed ? "Encrypted; server verified" : "Encrypted; server unverified");
       this.#lock.title = secure.server.key;
     }
   }

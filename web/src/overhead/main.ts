@@ -17,7 +17,7 @@ const inputs = Object.fromEntries(FIELDS.map((name) => [name, element(name, HTML
 
 const NUMBERS = new Intl.NumberFormat("en");
 
-/** Creates a bar with the share of payload. */
+/** Creates a bar that shows the percentage of payload. */
 function bar(share: number): HTMLElement {
   const cell = labelled("Payload and overhead", "bar", "");
   const track = make("div", "track", "");

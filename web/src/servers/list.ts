@@ -44,7 +44,7 @@ function readServer(value: unknown): Server {
 export function readServers(body: unknown): Server[] {
   const servers = (body as { servers?: unknown } | null)?.servers;
   if (!Array.isArray(servers)) {
-    throw new Error("its answer has no list of servers");
+    throw new Error("the answer is malformed");
   }
   return servers.map(readServer);
 }

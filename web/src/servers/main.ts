@@ -78,7 +78,7 @@ async function update(): Promise<void> {
     }
     show(readServers(await answer.json()));
   } catch (error) {
-    showState("failed", `The relay does not answer: ${error instanceof Error ? error.message : String(error)}. Trying again …`);
+    showState("failed", `The relay returned no list of servers: ${error instanceof Error ? error.message : String(error)}. Trying again …`);
   }
 }
 

@@ -15,7 +15,7 @@ use snowfight::advertisement::Advertisement;
 
 use crate::server::{ATTEMPTS, PONG_TIMEOUT, PORT};
 
-/// `RAKWIRE_GAME` at build time, such as 192.168.0.10:8999.
+/// The address of the game: `RAKWIRE_GAME` at build time, such as 192.168.0.10:8999.
 pub const FIXED: Option<&str> = option_env!("RAKWIRE_GAME");
 
 /// The maximum length of an accepted pong in bytes. A pong of this game has at most 35 + 15 bytes.

@@ -6,7 +6,7 @@ use embassy_net::udp::{PacketMetadata, UdpSocket};
 use crate::heartbeat::Heartbeat;
 use crate::network;
 
-/// The port of the echo.
+/// The port of the echo service (RFC 862).
 const PORT: u16 = 7;
 /// The maximum length of a datagram in bytes.
 const LONGEST: usize = 1_472;

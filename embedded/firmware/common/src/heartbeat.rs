@@ -29,7 +29,7 @@ impl Heartbeat {
         self.beats.store(self.beats.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Waits for an external event, which may take any time, and beats meanwhile.
+    /// Waits for an external event, which may take any time, and records beats during the wait.
     pub async fn while_waiting<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         loop {

@@ -5,14 +5,15 @@ use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use embassy_time::Duration;
 use rakwire_embassy::raknet::Handle;
 
-/// `RAKWIRE_SERVER` at build time, such as 192.168.0.10:19132.
+/// The address of the server: `RAKWIRE_SERVER` at build time, such as 192.168.0.10:19132.
 pub const FIXED: Option<&str> = option_env!("RAKWIRE_SERVER");
 /// The port for discovery on the local network.
 pub const PORT: u16 = 19_132;
 
 /// Time limit for a pong.
 pub(crate) const PONG_TIMEOUT: Duration = Duration::from_secs(1);
-/// The number of pings that a search sends from one local address; the address may have changed since.
+/// The maximum number of pings of a search. The search then ends, because the address of the board may have changed
+/// since its start.
 pub(crate) const ATTEMPTS: u32 = 30;
 
 /// Finds the server. Returns `None` if no server answers within half a minute.

@@ -98,7 +98,7 @@ fn mac_address(random: &[u8]) -> [u8; 6] {
     match otp::get_chipid() {
         Ok(id) => rakwire_embassy::mac_address(&id.to_be_bytes()),
         Err(error) => {
-            defmt::warn!("the chip has no id ({}); the MAC address is another one at every start", error);
+            defmt::warn!("the chip has no id ({}); the MAC address changes at every start", error);
             rakwire_embassy::mac_address(random)
         }
     }

@@ -68,7 +68,7 @@ pub(crate) fn a_full_pool_blocks_senders_without_loss<P: Tested>() {
                 full += 1;
             }
             assert!((1..12).contains(&full), "{full} messages were queued");
-            let error = here.try_send(&message(full, 60), P::RELIABLE).expect_err("no space");
+            let error = here.try_send(&message(full, 60), P::RELIABLE).expect_err("a full pool");
             assert!(matches!(error, SendError::QuotaExceeded | SendError::PoolExhausted), "{error}");
             for number in full..300 {
                 here.send(&message(number, 60), P::RELIABLE).await.expect("space after acknowledgements");
@@ -122,7 +122,7 @@ pub(crate) fn four_clients_exchange_messages_with_one_server<P: Tested>() {
 
         // A client that disconnects frees its slot.
         wire.lose_nothing();
-        connections.pop().expect("one").disconnect().await;
+        connections.pop().expect("one connection").disconnect().await;
         let connection = loop {
             if let Some(connection) = served(&late, address).await {
                 break connection;
@@ -143,7 +143,7 @@ async fn served<P: Tested>(client: &Machine<P>, server: SocketAddr) -> Option<Co
     Some(connection)
 }
 
-pub(crate) fn a_slow_reader_does_not_block_others<P: Tested>() {
+pub(crate) fn an_unread_connection_does_not_block_other_connections<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let host = net.server::<P, 2, 96, 128, 8>();
@@ -196,7 +196,7 @@ pub(crate) fn ports_of_three_connections<P: Tested>() -> usize {
     ports.len()
 }
 
-pub(crate) fn fixed_ports_and_ports_in_use_are_kept<P: Tested>() {
+pub(crate) fn a_new_connection_uses_the_fixed_port_or_the_port_in_use<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let fixed = net.machine::<P, 1, 24, 128, 4>(4_000, |_| {});
@@ -210,7 +210,8 @@ pub(crate) fn fixed_ports_and_ports_in_use_are_kept<P: Tested>() {
     });
 }
 
-/// The last reference is dropped after a send. The message must still be sent from the port that the remote knows.
+/// The last reference is dropped after a send. The message must still be sent from the port that the remote peer
+/// knows.
 pub(crate) fn a_closing_connection_keeps_its_port<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));

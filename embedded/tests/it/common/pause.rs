@@ -67,7 +67,7 @@ fn sent<P: Tested>(machine: &Machine<P>) -> u64 {
 
 /// More datagrams wait in the socket than the task reads in one poll. The last datagram is the only one from its
 /// sender.
-pub(crate) fn waiting_datagrams_are_read_before_a_peer_is_lost<P: Tested>() {
+pub(crate) fn queued_datagrams_are_read_before_a_connection_times_out<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let (server, runner) = net.idle_machine::<P, 2, 64, 128, 4>(PORT, |config| {
@@ -104,7 +104,7 @@ pub(crate) fn waiting_datagrams_are_read_before_a_peer_is_lost<P: Tested>() {
 }
 
 /// After a pause the peer's task may be polled before the tasks that move received datagrams to its socket.
-pub(crate) fn datagrams_in_the_network_stack_are_read_before_a_peer_is_lost<P: Tested>() {
+pub(crate) fn datagrams_in_the_network_stack_are_read_before_a_connection_times_out<P: Tested>() {
     for polls in 0..12 {
         run(async {
             let mut net = Net::new(Wire::losing(0));

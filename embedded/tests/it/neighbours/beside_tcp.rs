@@ -15,7 +15,7 @@ fn memory() -> &'static mut Memory<1_024, 512, 256> {
 
 async fn exchange(mut here: Connection<'static>, mut there: Connection<'static>) {
     for number in 0..100 {
-        here.send(&message(number, 40), Delivery::RELIABLE_ORDERED).await.expect("open");
+        here.send(&message(number, 40), Delivery::RELIABLE_ORDERED).await.expect("an open connection");
         assert_eq!(there.recv().await, Some(&message(number, 40)[..]));
     }
 }
@@ -40,7 +40,7 @@ fn tcp_connects_despite_unreachable_hosts_and_forged_pings() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let connecting = Connection::connect(here, memory(), (address, PORT).into());
         let (here, there) = tokio::join!(connecting, Connection::accept(there, memory(), PORT));
-        exchange(here.expect("open"), there.expect("open")).await;
+        exchange(here.expect("an open connection"), there.expect("an open connection")).await;
     });
 }
 
@@ -83,7 +83,7 @@ fn a_connection_survives_tcp_dialling_an_unreachable_host() {
 }
 
 #[test]
-fn an_incomplete_tcp_handshake_times_out_for_the_next_client() {
+fn a_client_connects_after_an_incomplete_tcp_handshake_times_out() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
         let ((here, _), (there, address)) = (net.machine_without_peer(), net.machine_without_peer());
@@ -99,6 +99,6 @@ fn an_incomplete_tcp_handshake_times_out_for_the_next_client() {
             }
             tokio::task::yield_now().await;
         };
-        exchange(here, accepting.await.expect("no panic").expect("open")).await;
+        exchange(here, accepting.await.expect("no panic").expect("an open connection")).await;
     });
 }

@@ -41,7 +41,7 @@ fn a_connection_survives_the_loss_of_another_hardware_address() {
         let server = net.server::<RakNet, 1, 48, 128, 4>();
         let connection = echoing(&client, &server).await;
         net.cut(2);
-        lost.send(&[0xFE], Delivery::RELIABLE).await.expect("not lost yet");
+        lost.send(&[0xFE], Delivery::RELIABLE).await.expect("an open connection");
         // The stack removes all hardware addresses when it is configured.
         net.stack_of(1).set_config_v4(address(1, 0));
         round_trips(&connection, MANY, 40).await;
@@ -61,7 +61,7 @@ fn a_host_becomes_reachable_after_a_network_change() {
         assert!(client.handle.connect(absent).await.is_err());
         assert!(client.handle.unsent().backed_off > 0);
         let there = client.handle.connect(server.address).await;
-        assert!(there.is_err(), "there is no route to it");
+        assert!(there.is_err(), "the host must be unreachable before the network change");
         net.stack_of(1).set_config_v4(address(1, 0));
         let (here, _there) = tokio::join!(join(&client, server.address), server.handle.accept());
         assert_eq!(here.remote(), server.address);
@@ -87,7 +87,7 @@ fn an_ipv6_connection_survives_a_new_ipv4_address() {
         let (old, its_end) = connect(&client, &server).await;
         net.stack_of(1).set_config_v4(address(77, 0));
         for end in [&old, &its_end] {
-            end.send(&[0xFE], Delivery::RELIABLE).await.expect("not lost yet");
+            end.send(&[0xFE], Delivery::RELIABLE).await.expect("an open connection");
         }
         round_trips(&live, MANY, 40).await;
         let (new, there) = tokio::join!(join(&client, server.address), server.handle.accept());

@@ -25,7 +25,7 @@ async fn mtu_of_connection(interface: u16, client_is_narrow: bool, over_ipv6: bo
         let stats = end.stats().expect("an open connection");
         stats.datagrams_lost - stats.datagrams_late
     });
-    assert_eq!(lost, [0; 2], "nothing is too long for the interface");
+    assert_eq!(lost, [0; 2], "no datagram may be too long for the interface");
     here.stats().expect("an open connection").mtu
 }
 
@@ -101,7 +101,7 @@ fn datagrams_longer_than_the_local_maximum_are_read() {
             let mut writer = Writer::new(&mut datagram);
             Offline::Request1 { protocol: 6, mtu: MAX_MTU }.write(&mut writer).expect("enough space");
             let request = &datagram[..length.into()];
-            socket.send_to(request, server.address).await.expect("the interface takes it");
+            socket.send_to(request, server.address).await.expect("the request fits the interface");
             let mut answer = [0; 1_492];
             let (answered, _) = socket.recv_from(&mut answer).await.expect("an answer");
             let reply = Offline::read(&mut Reader::new(&answer[..answered]));

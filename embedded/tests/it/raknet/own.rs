@@ -36,7 +36,7 @@ fn a_full_server_refuses_connections() {
 }
 
 #[test]
-fn the_guid_of_the_remote_is_kept_after_a_disconnect() {
+fn the_guid_of_the_remote_peer_is_kept_after_a_disconnect() {
     run(async {
         let (_client, _server, here, there) = connected::<RakNet>(Wire::losing(0)).await;
         assert_ne!(here.identity(), there.identity());
@@ -47,7 +47,7 @@ fn the_guid_of_the_remote_is_kept_after_a_disconnect() {
 }
 
 #[test]
-fn both_peers_receive_the_internal_addresses_of_the_remote() {
+fn both_peers_receive_the_internal_addresses_of_the_remote_peer() {
     run(async {
         let (client, server) = pair::<RakNet>(Wire::losing(0));
         let own = [([10, 0, 0, 7], PORT).into()];

@@ -41,7 +41,7 @@ fn trusting(key: &StaticKey) -> ConnectOptions<'static> {
 }
 
 #[test]
-fn messages_are_sealed_and_both_machines_are_identified() {
+fn messages_arrive_over_a_secure_connection_and_both_peers_are_identified() {
     run(async {
         let mut net = Net::new(Wire::losing(30));
         let (client, server) = (client(&mut net), server(&mut net));
@@ -49,9 +49,11 @@ fn messages_are_sealed_and_both_machines_are_identified() {
         let (here, there) =
             tokio::join!(client.handle.connect_with(server.address, &options), server.handle.accept());
         let here = here.expect("a connection");
-        let Some(SecurePeer::Server(known)) = here.secure_peer() else { panic!("a plain server") };
+        let Some(SecurePeer::Server(known)) = here.secure_peer() else { panic!("the server is not secure") };
         assert_eq!(known.key, server_key().public());
-        let Some(SecurePeer::Client(Some(shown))) = there.secure_peer() else { panic!("an unknown client") };
+        let Some(SecurePeer::Client(Some(shown))) = there.secure_peer() else {
+            panic!("the client has no identity")
+        };
         assert_eq!(shown.key, StaticKey::from_bytes([0xC1; 32]).public());
         assert_eq!(shown.data(), b"hall 3");
         tokio::task::spawn_local(echo(there));
@@ -76,7 +78,7 @@ fn a_server_with_a_different_key_is_rejected() {
     });
 }
 
-/// The board sets the time some time after its start. From then on, each token opens one connection.
+/// The board does not know the time when it starts. Once the time is set, each token opens one connection.
 #[test]
 fn a_token_opens_one_connection_once_the_time_is_set() {
     const TODAY: u64 = 1_800_000_000;

@@ -64,7 +64,7 @@ fn bans_end_when_removed_or_expired() {
 }
 
 #[test]
-fn a_connection_is_found_by_the_guid_of_the_remote() {
+fn a_connection_is_found_by_the_guid_of_the_remote_peer() {
     run(async {
         let (client, server, here, there) = connected::<RakNet>(Wire::losing(0)).await;
         assert_eq!((here.guid(), there.guid()), (server.handle.guid(), client.handle.guid()));
@@ -97,7 +97,7 @@ fn a_connection_can_override_the_timeout() {
 }
 
 #[test]
-fn a_server_reports_clients_that_return_no_cookie() {
+fn a_server_advises_on_cookies_after_a_client_returned_none() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let server = net.machine::<RakNet, 1, 48, 128, 4>(PORT, |config| {
@@ -115,7 +115,7 @@ fn a_server_reports_clients_that_return_no_cookie() {
         let request = Offline::Request2 { security, server: server.address, mtu: MAX_MTU, guid };
         request.write(&mut writer).expect("enough space");
         assert_eq!(server.handle.advice(), None);
-        socket.send_to(writer.finish(), server.address).await.expect("a way to it");
+        socket.send_to(writer.finish(), server.address).await.expect("a route to the server");
         until(|| server.handle.advice().is_some_and(|advice| advice.contains("cookie"))).await;
     });
 }

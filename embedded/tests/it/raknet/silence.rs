@@ -114,7 +114,7 @@ fn a_forged_request_blocks_a_server_only_briefly() {
         // Waits until the answer is in the socket.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         say(2, &there, &here).await;
-        // Not only one connection but the whole socket was blocked. Other clients get answers again too.
+        // Pings must be answered again, too.
         assert!(client.handle.ping(server.address, TIME_LIMIT).await.is_ok());
     });
 }
@@ -134,7 +134,7 @@ fn a_client_keeps_its_port_after_its_datagrams_were_lost() {
 }
 
 #[test]
-fn an_unroutable_receiver_does_not_block_others() {
+fn an_unroutable_receiver_does_not_block_other_receivers() {
     run(async {
         let (_net, client, server) = ethernet();
         let far = ([192, 0, 2, 1], PORT).into();

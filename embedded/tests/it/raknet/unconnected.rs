@@ -23,7 +23,7 @@ fn unconnected_peers_exchange_messages() {
         let (_net, here, there) = accepting();
         assert_eq!(here.handle.send_out_of_band(there.address, &[]).await, Err(OutOfBandError::BadLength));
         assert_eq!(here.handle.advertise(there.address, &[0; 399]).await, Err(OutOfBandError::BadLength));
-        // From now on, messages are kept.
+        // The first call of `recv_unconnected` makes the machine queue messages.
         assert!(give_up(there.handle.recv_unconnected()));
         for number in 0..8 {
             assert!(!give_up(here.handle.send_out_of_band(there.address, &[number; 100])));

@@ -7,8 +7,8 @@ use rakwire::wire::WireError;
 /// Returns true if a peer may call a function. Called before the arguments are read.
 pub type IsAllowed<C> = fn(&C, ConnectionId) -> bool;
 
-/// Handles a call or a signal. The peer is blocked meanwhile, so the handler must be short. An error means that the
-/// arguments are invalid.
+/// Handles a call or a signal. The peer is blocked while the handler runs, so the handler must be short. An error
+/// means that the arguments are invalid.
 pub type Handle<C> = fn(&mut C, ConnectionId, &mut BitStreamReader<'_>) -> Result<(), WireError>;
 
 /// Handles a call of a function with an answer. On an error, the caller receives the error for an unknown function,

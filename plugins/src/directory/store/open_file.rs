@@ -23,7 +23,7 @@ pub(super) struct OpenFile {
     /// The older version at the final path.
     pub(super) base: Option<File>,
     pub(super) patch: Option<File>,
-    /// The patcher that is being applied, and its output file.
+    /// The patcher in progress, and its output file.
     pub(super) making: Option<(Patcher<File, File>, File)>,
 }
 

@@ -24,9 +24,13 @@ fn begin(store: &mut DirectoryStore, number: u32, path: &str) -> Result<u64, Sto
 fn directories_are_created_only_for_complete_files() {
     let mut store = store("counted", 3);
     for (number, path) in ["a/b/1", "a/b/2", "c/3", "d/4"].iter().enumerate() {
-        begin(&mut store, number as u32, path).expect("a part");
+        begin(&mut store, number as u32, path).expect("a partial file");
     }
-    assert_eq!(fs::read_dir(&store.root).expect("a directory").count(), 1, "the directory of parts");
+    assert_eq!(
+        fs::read_dir(&store.root).expect("a directory").count(),
+        1,
+        "only the directory of partial files may exist"
+    );
     for number in 0..3 {
         store.finish(number).expect("three directories");
     }
@@ -43,18 +47,18 @@ fn parts_directory_name_is_reserved_in_any_case() {
     for path in [".rakwire-part/a", ".RAKWIRE-Part/a", ".rakwire-part"] {
         assert_eq!(begin(&mut store, 0, path), Err(StorageError), "{path}");
     }
-    begin(&mut store, 0, ".rakwire-parts/a").expect("a part");
+    begin(&mut store, 0, ".rakwire-parts/a").expect("a partial file");
     fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
-/// Another system may later receive the files, or mount the directory.
+/// The received files may later be copied to Windows, or the directory mounted there.
 #[test]
 fn windows_reserved_names_are_refused_on_all_systems() {
     let mut store = store("windows", 3);
     for path in ["aux.txt", "maps/NUL", "ice.", "a /b", "what?", "a|b", ".. /up"] {
         assert_eq!(begin(&mut store, 0, path), Err(StorageError), "{path}");
     }
-    begin(&mut store, 0, "maps/auxiliary.txt").expect("a part");
+    begin(&mut store, 0, "maps/auxiliary.txt").expect("a partial file");
     fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
@@ -124,7 +128,7 @@ fn patched_file_is_kept_as_a_part_until_verified() {
     fs::remove_dir_all(&store.root).expect("an existing directory");
 }
 
-/// The file that replaces a wrongly patched one is an ordinary partial file.
+/// After a wrong patch, the whole file is written to an ordinary partial file.
 #[test]
 fn a_file_with_a_wrong_patch_is_fetched_in_full() {
     let (mut store, new) = patched_store("wrong");
@@ -166,7 +170,7 @@ fn a_malformed_patch_is_reported_as_invalid() {
 #[test]
 fn directories_nest_up_to_the_maximum_depth() {
     let mut store = store("depth", 100);
-    begin(&mut store, 0, &format!("{}file", "d/".repeat(MAX_DEPTH))).expect("a part");
+    begin(&mut store, 0, &format!("{}file", "d/".repeat(MAX_DEPTH))).expect("a partial file");
     store.finish(0).expect("a file at the maximum depth");
     assert!(begin(&mut store, 1, &format!("{}file", "d/".repeat(MAX_DEPTH + 1))).is_err());
     fs::remove_dir_all(&store.root).expect("an existing directory");
@@ -262,7 +266,8 @@ fn a_lower_limit_applies_when_the_directory_is_reopened() {
     assert_eq!(attempt(&mut store, &[("a", 4_000)], 4_000), Ok(()));
     assert_eq!(attempt(&mut store, &[("b", 9_000)], 3_000), Ok(()));
     store.close();
-    let lowered = DirectoryStore::new(&store.root, limits(0, 5_000)).expect("the part makes room");
+    let lowered = DirectoryStore::new(&store.root, limits(0, 5_000))
+        .expect("removing the partial file frees enough space");
     assert_eq!(bytes_in(&lowered.root), 4_000);
     let refused =
         DirectoryStore::new(&store.root, limits(0, 3_999)).expect_err("a complete file exceeds the limit");

@@ -118,7 +118,8 @@ impl Peer {
             let entity = entity.as_ref().filter(|entity| entity.created_at > 0);
             let priority = entity.and_then(|entity| {
                 let priority = cx.scope.priority(id, &cx.table.info(index, entity));
-                // A client must receive the entities that it owns, even out of scope, to learn that it is their owner.
+                // A client must receive the entities that it owns, even out of scope, because the updates mark it as
+                // their owner.
                 priority
                     .map(|priority| u32::from(priority.get()))
                     .or_else(|| (entity.owner == Some(id)).then_some(1))

@@ -73,8 +73,9 @@ fn peers_with_and_without_fingerprints_can_call_each_other() {
     let requests = transmit(&mut client, Instant::ZERO);
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../../vectors/calls.json")).expect("valid JSON");
-    let expected = vectors[5..].iter().map(|vector| bytes(vector["hex"].as_str().expect("hex")));
+    let expected =
+        vectors[5..].iter().map(|vector| bytes(vector["hex"].as_str().expect("hexadecimal digits")));
     assert_eq!(requests, expected.collect::<Vec<_>>());
-    let Some(Message::Call { arguments, .. }) = Message::decode(&requests[0]) else { panic!("no call") };
+    let Some(Message::Call { arguments, .. }) = Message::decode(&requests[0]) else { panic!("not a call") };
     assert_eq!(unpack(arguments), Ok((2_u32, 3_u32)));
 }

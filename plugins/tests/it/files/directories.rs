@@ -60,7 +60,7 @@ fn transfer(source: DirectorySource, to: &Path, id: ConnectionId) -> Progress {
         }
     };
     receiver.store.remove_parts().expect("the parts exist");
-    result.expect("everything")
+    result.expect("the transfer completes")
 }
 
 #[test]
@@ -71,25 +71,25 @@ fn directory_is_copied_and_changes_are_patched() {
     let before = Directory::new("before").with("maps/lake", &old).with("name", b"Frozen lake");
     let after = Directory::new("after").with("maps/lake", &new).with("name", b"Frozen lake");
     let here = Directory::new("here");
-    let first = transfer(DirectorySource::read(&before.0).expect("files"), &here.0, id);
+    let first = transfer(DirectorySource::read(&before.0).expect("readable files"), &here.0, id);
     assert_eq!((first.done.files, first.unchanged, first.patched), (2, 0, 0));
     assert_eq!(fs::read(here.0.join("maps/lake")).expect("a file"), old);
-    let mut source = DirectorySource::read(&after.0).expect("files");
-    source.add_previous(&before.0).expect("files");
+    let mut source = DirectorySource::read(&after.0).expect("readable files");
+    source.add_previous(&before.0).expect("readable files");
     assert_eq!(source.patches().0, 1);
     let second = transfer(source, &here.0, id);
     assert_eq!((second.done.files, second.unchanged, second.patched), (2, 1, 1));
     assert!(second.received < 1_000, "{second:?}");
     assert_eq!(fs::read(here.0.join("maps/lake")).expect("a file"), new);
-    assert_eq!(fs::read_dir(&here.0).expect("a directory").count(), 2, "no parts");
+    assert_eq!(fs::read_dir(&here.0).expect("a directory").count(), 2, "no partial files must remain");
 }
 
 #[cfg(unix)]
 #[test]
 fn directory_with_a_link_or_bad_name_is_refused() {
     let linked = Directory::new("linked");
-    std::os::unix::fs::symlink("/etc/hostname", linked.0.join("link")).expect("a link");
-    let error = DirectorySource::read(&linked.0).expect_err("a link");
+    std::os::unix::fs::symlink("/etc/hostname", linked.0.join("link")).expect("a file system with links");
+    let error = DirectorySource::read(&linked.0).expect_err("the directory contains a link");
     assert!(
         matches!(error, DirectoryError::Link(_)) && error.to_string().contains("symbolic link"),
         "{error}"
@@ -108,6 +108,6 @@ fn directory_with_a_link_or_bad_name_is_refused() {
             "{name}: {error}"
         );
     }
-    let missing = DirectorySource::read(named.0.join("missing")).expect_err("nothing");
+    let missing = DirectorySource::read(named.0.join("missing")).expect_err("the directory does not exist");
     assert!(matches!(missing, DirectoryError::CannotRead(..)), "{missing}");
 }

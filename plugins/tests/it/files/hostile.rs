@@ -118,7 +118,7 @@ fn replies_that_do_not_match_a_request_abort_the_transfer() {
         let (mut to, _) = waiting(2);
         receive(&mut to, ids[0], &reply(Reply::Data { number, bytes }));
         let ended = std::iter::from_fn(|| to.poll_event()).last();
-        assert_eq!(ended, None, "the sender is notified first");
+        assert_eq!(ended, None, "the transfer must not end before the sender is notified");
         let sent = transmit(&mut to, Instant::ZERO);
         assert_eq!(Request::decode(&sent[0]), Some(Request::Failed(Reason::BadMessage)));
     }

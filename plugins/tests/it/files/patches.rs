@@ -88,7 +88,7 @@ fn a_wrong_patch_is_not_requested_again() {
         if change == 0 {
             wrong.push(0)
         } else {
-            *wrong.last_mut().expect("bytes") ^= 1
+            *wrong.last_mut().expect("a patch with bytes") ^= 1
         }
         let wasted = wrong.len() as u64;
         let right = from.source.patches[1 - index].2.len() as u64;
@@ -125,7 +125,7 @@ fn receiver_that_asks() -> (Receiver, Vec<Request>) {
 }
 
 #[test]
-fn malformed_patch_replies_end_the_transfer() {
+fn malformed_patch_replies_abort_the_transfer() {
     let id = connections::<RakNet>(1)[0];
     let (_, asked) = receiver_that_asks();
     let [old, _] = versions();
@@ -237,7 +237,7 @@ fn cancelled_transfer_applies_no_patch() {
         transmit(&mut from, Instant::ZERO).iter().for_each(|message| receive(&mut to, id, message));
         requests.iter().any(reads_patch)
     });
-    assert!(came, "a complete patch is not applied yet");
+    assert!(came, "the receiver has fetched no patch");
     assert!(to.cancel());
     exchange(&mut from, &mut to, id, 10_000);
     assert_eq!((to.store.patch_steps, to.store.tree), (0, old));

@@ -73,10 +73,10 @@ impl<P: Protocol> Transfer<P> {
     fn step(&mut self) {
         assert!(self.pair.step());
         while let Some(event) = self.pair.a.poll_event() {
-            assert!(!matches!(event, Event::Message { .. }), "the application sees no reply");
+            assert!(!matches!(event, Event::Message { .. }), "the application must not receive a reply");
         }
         while let Some(event) = self.pair.b.poll_event() {
-            assert!(!matches!(event, Event::Message { .. }), "the application sees no request");
+            assert!(!matches!(event, Event::Message { .. }), "the application must not receive a request");
         }
     }
 
@@ -181,7 +181,10 @@ fn transfers_over_raknet_resume() {
     let tree = [("a".to_owned(), vec![5; 15_000]), ("b".to_owned(), vec![6; 20_000])].into();
     for seed in 1..=5 {
         let progress = resumes::<RakNet>(&tree, seed);
-        assert!(progress.received < progress.total.bytes, "not from the start: {progress:?}");
+        assert!(
+            progress.received < progress.total.bytes,
+            "a resumed transfer must not fetch all bytes again: {progress:?}"
+        );
     }
 }
 

@@ -101,7 +101,11 @@ fn unchanged_files_are_not_sent_again() {
     let progress = ended(last_events(&mut from, &mut to).1).expect("the transfer has completed");
     assert_eq!((progress.unchanged, progress.received, to.store.discarded), (5, 5_000 + 788, 1));
     assert_eq!(progress.done, progress.total);
-    assert_eq!(to.store.tree.remove("mine"), Some(vec![1]), "files that the sender lacks stay");
+    assert_eq!(
+        to.store.tree.remove("mine"),
+        Some(vec![1]),
+        "files that the sender does not have must be kept"
+    );
     assert_eq!(to.store.tree, world);
 }
 
@@ -212,7 +216,7 @@ fn the_sender_does_not_exceed_its_rate() {
         let plugin: &dyn Plugin<RakNet> = &from;
         now = plugin.poll_timeout().map_or(now, |due| due.max(now));
     }
-    // Each reply except the last one has used up its time.
+    // All bytes except those of the last reply, which are at most 400, must fit the rate of 1,000 bytes per second.
     assert!(now.as_micros() >= (sent as u64 - 400) * 1_000, "{sent} bytes by {now:?}");
 }
 

@@ -30,7 +30,7 @@ pub(super) fn digest(bytes: &[u8]) -> [u8; DIGEST_LENGTH] {
 
 /// Returns the identifier of a version.
 pub(super) fn base(bytes: &[u8]) -> [u8; BASE_LENGTH] {
-    *digest(bytes).first_chunk().expect("a digest is longer")
+    *digest(bytes).first_chunk().expect("a digest of 32 bytes")
 }
 
 /// Creates a patch in the format of these tests: the length of the common prefix, and the rest of the new version.
@@ -230,7 +230,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// Up to four open requests for three files, with small messages, so that even small trees need several pages.
+/// A sender and a receiver with messages of at most 400 bytes, so that even small trees need several pages.
 pub(super) type Sender = FileSender<RakNet, MemorySource, 3, 5, 400>;
 pub(super) type Receiver = FileReceiver<RakNet, MemoryStore, 4, 3, 400>;
 

@@ -9,7 +9,9 @@ use rakwire_plugins::files::{
 use serde_json::Value;
 
 fn bytes(hex: &str) -> Vec<u8> {
-    (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex")).collect()
+    (0..hex.len() / 2)
+        .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hexadecimal digits"))
+        .collect()
 }
 
 /// Writes the page of the vectors, and returns its length.
@@ -24,7 +26,7 @@ fn page(buffer: &mut [u8]) -> usize {
 }
 
 #[test]
-fn message_encoding_matches_the_vectors() {
+fn message_encoding_matches_the_test_vectors() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../../vectors/files.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 9);

@@ -27,8 +27,8 @@ fn components(network: &Network) -> Vec<Vec<usize>> {
     groups.into_iter().map(of).filter(|members: &Vec<usize>| !members.is_empty()).collect()
 }
 
-/// Returns the connected parts of a group. There may be several, if all machines of one part have forgotten those of
-/// the others.
+/// Returns the connected parts of a group. A group has several parts if all machines of one part have forgotten the
+/// machines of the others.
 fn parts(network: &Network, members: &[usize]) -> Vec<Vec<usize>> {
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for at in members {
@@ -58,13 +58,13 @@ fn check_part(network: &Network, seed: u64, part: &[usize]) {
     let Some(host) = host else {
         return assert_eq!(part.len(), 1, "seed {seed}: a machine that has met no other has no host");
     };
-    let host = network.find(host).expect("the host is a machine that runs");
+    let host = network.find(host).expect("the host is a running machine");
     assert!(part.contains(&host), "seed {seed}: {host} is in {part:?}");
     let oldest = part.iter().map(|at| network.age(*at)).max().expect("at least one machine");
     assert!(network.age(host) + TOLERANCE >= oldest, "seed {seed}: {host} of {part:?} is not the oldest");
 }
 
-/// Checks that no machine replaces its host by a younger one while connected to the host.
+/// Checks that no machine replaces its host with a younger member while connected to the host.
 fn check_changes(network: &mut Network, seed: u64) {
     for Change { at, before, after } in std::mem::take(&mut network.changes) {
         let (Some(before), Some(after)) = (before, after) else { continue };
@@ -81,7 +81,7 @@ fn step(network: &mut Network) {
     let other = running[network.random.below(running.len() as u64) as usize];
     match network.random.below(10) {
         0..=3 if running.len() < MAX => {
-            let free = (0..MAX).find(|at| network.machines[*at].is_none()).expect("a free place");
+            let free = (0..MAX).find(|at| network.machines[*at].is_none()).expect("a free slot");
             network.start(free, false);
             network.groups[free] = network.groups[any];
             network.connect(free, any);
@@ -130,7 +130,8 @@ fn run(seed: u64) -> bool {
 fn ten_thousand_random_meshes_agree_on_the_host() {
     let some = |first: u64| move || (first..first + 5_000).filter(|seed| run(*seed)).count();
     let threads = [0, 5_000].map(|first| std::thread::spawn(some(first)));
-    let whole: usize = threads.into_iter().map(|thread| thread.join().expect("every seed holds")).sum();
+    let whole: usize =
+        threads.into_iter().map(|thread| thread.join().expect("no seed violates the rules")).sum();
     // In the other runs, the parts of the mesh were separated for too long (docs/plugins/mesh.md).
     assert_eq!(whole, 9_391, "the number of runs that end as one mesh");
 }
@@ -161,7 +162,7 @@ fn oldest_member_is_the_host_and_the_next_oldest_succeeds() {
         network.stop(first, 10_000);
         network.run(20_000);
     }
-    assert_eq!(hosts(&network), [Some(5)], "alone");
+    assert_eq!(hosts(&network), [Some(5)], "the last member must be the host");
 }
 
 #[test]
@@ -219,7 +220,7 @@ fn joining_is_partial_until_unreachable_pairs_connect() {
     assert_eq!(
         network.machine_mut(2).mesh.poll_unreachable(),
         None,
-        "each unreachable peer is returned once"
+        "each unreachable peer must be returned once"
     );
     assert_eq!(network.machine_mut(0).mesh.poll_unreachable(), Some(pair.1));
     let ordered = (pair.0.min(pair.1), pair.0.max(pair.1));

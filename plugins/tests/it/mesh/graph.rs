@@ -60,7 +60,7 @@ fn peers_are_notified_of_each_other() {
 }
 
 #[test]
-fn other_peers_are_notified_how_a_connection_ended() {
+fn other_peers_are_notified_of_closed_and_lost_connections() {
     let ids = connections::<RakNet>(2);
     let reasons =
         [(DisconnectReason::Local, 0x1F), (DisconnectReason::Remote, 0x1F), (DisconnectReason::Lost, 0x20)];
@@ -83,7 +83,11 @@ fn blocked_notifications_are_sent_later() {
     let mut blocked = Collector { blocked: Some(ids[0]), ..Collector::new() };
     assert_eq!(transmit(&mut graph, &mut blocked).len(), 1);
     assert!(plugin(&mut graph).poll_timeout().is_some());
-    assert_eq!(transmit(&mut graph, &mut Collector::new()).len(), 1, "only the blocked notification");
+    assert_eq!(
+        transmit(&mut graph, &mut Collector::new()).len(),
+        1,
+        "only the blocked notification must be sent"
+    );
     assert_eq!(plugin(&mut graph).poll_timeout(), None);
 }
 

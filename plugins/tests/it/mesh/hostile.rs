@@ -256,8 +256,8 @@ fn a_peer_that_reconnects_often_is_tried_rarely() {
     assert!(reported <= 20, "{reported}");
 }
 
-/// Two members know a peer by different addresses, and this peer tries both. A peer that is leaving the mesh tries
-/// none.
+/// Two members announce a peer with different addresses, and this peer tries both. A peer that is leaving the mesh
+/// tries none.
 #[test]
 fn every_address_of_a_peer_is_tried() {
     let (mut mesh, first) = connected();
@@ -294,5 +294,5 @@ fn the_mesh_does_not_connect_to_peers_that_are_not_members() {
     assert_eq!(mesh.poll_connect().map(|target| target.guid), Some(Guid(100)));
     let (mut mesh, id) = connected_to_a_client();
     plugin(&mut mesh).on_disconnected(Instant::ZERO, id, DisconnectReason::Lost);
-    assert_eq!(attempts(&mut mesh, Instant::ZERO), 0, "a client that timed out");
+    assert_eq!(attempts(&mut mesh, Instant::ZERO), 0, "a client that timed out must not be tried");
 }

@@ -51,7 +51,10 @@ impl Member {
     /// Handles the events, and connects to the peers that the mesh returns.
     fn poll(&mut self, now: Instant) {
         while let Some(event) = self.peer.poll_event() {
-            assert!(!matches!(event, Event::Message { .. }), "the application sees no message of the mesh");
+            assert!(
+                !matches!(event, Event::Message { .. }),
+                "the application must not receive a message of the mesh"
+            );
         }
         while let Some(target) = self.peer.hook.get_mut(self.key).and_then(Mesh::poll_connect) {
             // The attempt may fail, because the target may be connecting to this peer at the same time.
@@ -97,7 +100,7 @@ impl Game {
         let deliveries = self.links.iter().filter_map(Link::next_arrival);
         let running = self.members.iter().filter(|member| member.is_running);
         let next = deliveries.chain(running.filter_map(|member| member.peer.poll_timeout())).min();
-        self.now = self.now.max(next.expect("connections have deadlines"));
+        self.now = self.now.max(next.expect("a connected peer has a timeout"));
         for at in 0..COUNT * COUNT {
             while let Some(datagram) = self.links[at].receive(self.now) {
                 let member = &mut self.members[at % COUNT];

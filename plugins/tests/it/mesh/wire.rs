@@ -22,13 +22,13 @@ fn announcement(vector: &Value) -> Announcement<MAX_PEERS> {
 }
 
 #[test]
-fn announcement_encoding_matches_the_vectors() {
+fn announcement_encoding_matches_the_test_vectors() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../../vectors/mesh.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 3);
     for vector in &vectors {
         let hex = vector["hex"].as_str().expect("a text");
-        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");
+        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits");
         let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
         let (announcement, mut buffer) = (announcement(vector), [0; MAX_LENGTH]);
         assert_eq!(announcement.encode(&mut buffer), Ok(&bytes[..]));
@@ -47,5 +47,5 @@ fn the_longest_announcement_fits() {
     let mut buffer = [0; MAX_LENGTH];
     let bytes = longest.encode(&mut buffer).expect("enough space");
     assert_eq!(bytes.len(), MAX_LENGTH);
-    assert!(Announcement::<1>::decode(bytes).is_err(), "too many for a smaller mesh");
+    assert!(Announcement::<1>::decode(bytes).is_err(), "too many peers for a mesh of one");
 }

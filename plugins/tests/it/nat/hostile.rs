@@ -107,7 +107,7 @@ fn punch_with_wrong_session_number_is_ignored() {
     assert_eq!(plugin.poll_action(), Some(Action::Connect { address: found, peer: Guid(3) }));
 }
 
-/// The accepting side then sends punches only to the address from which a punch has arrived.
+/// The accepting side sends punches to all candidates, until a punch arrives from one of them.
 #[test]
 fn punches_stop_at_the_first_address_that_answers() {
     let ids = connections::<RakNet>(1);
@@ -189,7 +189,7 @@ fn client_offers_only_ports_of_its_own_address() {
 
 /// A client that reads no messages fills only its own queue, and receives its messages in order once it reads.
 #[test]
-fn client_that_reads_nothing_does_not_block_others() {
+fn client_that_reads_nothing_does_not_block_other_clients() {
     let (mut plugin, ids) = facilitator(4);
     sent(&mut plugin);
     let mut collector = Collector::<RakNet>::new();
@@ -303,7 +303,7 @@ fn attempts_time_out_without_a_facilitator_answer() {
 }
 
 #[test]
-fn attempts_of_one_client_do_not_block_other_clients() {
+fn one_client_gets_at_most_four_concurrent_attempts() {
     let (mut plugin, ids) = facilitator(7);
     for target in 2..=7 {
         deliver(&mut plugin, ids[0], &client_bytes(&FromClient::Open { target: Guid(target) }));
@@ -343,7 +343,7 @@ fn attempts_and_ports_of_one_network_do_not_block_other_networks() {
             deliver(&mut plugin, ids[asks], &client_bytes(&FromClient::Open { target: Guid(1 + target) }));
             refused[asks] += plugin.stats().refused - before;
         }
-        assert_eq!(refused, [0, 4, 4, 0], "eight attempts, of which one network has four");
+        assert_eq!(refused, [0, 4, 4, 0], "one network may have four of the eight attempts");
         let begun = sent(&mut plugin);
         let mut sessions: std::vec::Vec<u64> = begun
             .iter()
@@ -365,7 +365,7 @@ fn attempts_and_ports_of_one_network_do_not_block_other_networks() {
             let is_port = matches!(FromFacilitator::decode(&bytes), Ok(FromFacilitator::Forwarded { .. }));
             ports.get_mut(at).into_iter().for_each(|count| *count += usize::from(is_port));
         }
-        assert_eq!(ports, [2, 0, 0, 2], "four ports");
+        assert_eq!(ports, [2, 0, 0, 2], "one network may have two of the four ports");
     }
 }
 
@@ -386,7 +386,7 @@ fn attempts_of_one_network_count_after_it_has_disconnected() {
         for target in 1..5 {
             deliver(&mut plugin, ids[0], &client_bytes(&FromClient::Open { target: Guid(100 + target) }));
         }
-        // From now on both sides send punches without the facilitator.
+        // After this, both sides send punches without the facilitator.
         sent(&mut plugin);
         plugin.on_disconnected(NOW, ids[0], DisconnectReason::Remote);
     }
@@ -394,7 +394,7 @@ fn attempts_of_one_network_count_after_it_has_disconnected() {
 }
 
 #[test]
-fn requests_for_oneself_or_peers_without_plugin_are_refused() {
+fn requests_for_the_requester_or_a_peer_without_the_plugin_are_refused() {
     let (mut plugin, ids) = facilitator(2);
     let more = connections::<RakNet>(3)[2];
     connect(&mut plugin, more, "192.0.2.9:5000", 9);

@@ -136,11 +136,11 @@ impl Internet {
 
     pub(crate) fn traversal(&mut self, client: usize) -> &mut Traversal<4> {
         let Client { peer, key, .. } = &mut self.clients[client];
-        peer.hook.get_mut(*key).expect("attached")
+        peer.hook.get_mut(*key).expect("the plugin is attached")
     }
 
     pub(crate) fn facilitator(&mut self) -> &mut Facilitator<8, 8> {
-        self.server.hook.get_mut(self.server_key).expect("attached")
+        self.server.hook.get_mut(self.server_key).expect("the plugin is attached")
     }
 
     pub(crate) fn nat_type(&mut self, client: usize) -> NatType {
@@ -270,7 +270,7 @@ impl Internet {
         let arrival = self.queue.peek().map(|Reverse(packet)| packet.at);
         let peers = self.clients.iter().filter_map(|client| client.peer.poll_timeout());
         let next = peers.chain(arrival).chain(self.server.poll_timeout()).min();
-        self.now = self.now.max(next.expect("connections have deadlines"));
+        self.now = self.now.max(next.expect("a connected peer has a timeout"));
         while self.queue.peek().is_some_and(|Reverse(packet)| packet.at <= self.now) {
             let Reverse(Packet { realm, from, to, bytes, .. }) = self.queue.pop().expect("a queued packet");
             self.arrive(realm, from, to, &bytes);
@@ -344,7 +344,7 @@ impl Client {
                     | _ => {}
                 }
             }
-            let traversal = self.peer.hook.get_mut(self.key).expect("attached");
+            let traversal = self.peer.hook.get_mut(self.key).expect("the plugin is attached");
             if let Some(remote) = opened {
                 traversal.set_facilitator(self.facilitator, remote);
             }
@@ -352,7 +352,7 @@ impl Client {
                 assert!(traversal.handle_out_of_band(now, from, &data));
             }
         }
-        let traversal = self.peer.hook.get_mut(self.key).expect("attached");
+        let traversal = self.peer.hook.get_mut(self.key).expect("the plugin is attached");
         while let Some(outcome) = traversal.poll_outcome() {
             self.outcomes.push(outcome);
         }

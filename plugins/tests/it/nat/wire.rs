@@ -73,7 +73,7 @@ proptest! {
 }
 
 fn number(vector: &Value, of: &str) -> u64 {
-    u64::from_str_radix(vector[of].as_str().expect("a text"), 16).expect("hex")
+    u64::from_str_radix(vector[of].as_str().expect("a text"), 16).expect("hexadecimal digits")
 }
 
 fn addresses_of<const N: usize>(vector: &Value) -> Vec<SocketAddr, N> {
@@ -145,13 +145,13 @@ fn punch_of(vector: &Value) -> Punch {
 }
 
 #[test]
-fn message_encoding_matches_the_vectors() {
+fn message_encoding_matches_the_test_vectors() {
     let vectors: std::vec::Vec<Value> =
         serde_json::from_str(include_str!("../../vectors/nat.json")).expect("valid JSON");
     assert_eq!(vectors.len(), 17);
     for vector in vectors {
         let hex = vector["hex"].as_str().expect("a text");
-        let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");
+        let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits");
         let bytes: std::vec::Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
         let mut buffer = [0; MAX_MESSAGE];
         if let Some(message) = client_of(&vector) {

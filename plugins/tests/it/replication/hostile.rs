@@ -199,7 +199,7 @@ proptest! {
         let id = connections::<RakNet>(1)[0];
         let mut here = client();
         connect(&mut here, id, Side::Client);
-        prop_assert_eq!(sent(&mut here).len(), 1, "its classes");
+        prop_assert_eq!(sent(&mut here).len(), 1, "the client sends its classes");
         for bytes in floods {
             receive(&mut here, id, &[&[130, 0, 0, 0][..], &bytes].concat());
             prop_assert!(sent(&mut here).len() <= 1);

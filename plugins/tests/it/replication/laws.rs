@@ -228,11 +228,7 @@ fn nothing_is_sent_without_changes() {
     world.settle();
     let after = world.authority.peer_stats(world.ids[0]).expect("a connected client");
     assert_eq!((after.messages - before.messages, after.full_bits), (1, before.full_bits));
-    assert_eq!(
-        after.delta_bits - before.delta_bits,
-        1 + 1 + 1 + 5,
-        "a short field, the last that has changed"
-    );
+    assert_eq!(after.delta_bits - before.delta_bits, 1 + 1 + 1 + 5, "the short form of one field");
 }
 
 /// Entities with a higher priority are sent more often. Entities with the lowest priority are sent too.
@@ -329,7 +325,7 @@ fn updates_can_arrive_over_another_connection() {
     for (_, classes) in sent(&mut server) {
         here.handle_update(&classes);
     }
-    receive(&mut server, id, &here.poll_acknowledgement().expect("its classes"));
+    receive(&mut server, id, &here.poll_acknowledgement().expect("the classes of the client"));
     let entity = server.spawn(1, 1, &[5]).expect("enough space");
     for value in 6..20 {
         server.tick();
@@ -342,7 +338,10 @@ fn updates_can_arrive_over_another_connection() {
         assert_eq!(here.get(entity).map(|replica| replica.values[0]), Some(value - 1));
         server.set(entity, 0, value).expect("a field");
     }
-    assert!(server.peer_stats(id).is_some_and(|stats| stats.delta_bits > 0), "acknowledged");
+    assert!(
+        server.peer_stats(id).is_some_and(|stats| stats.delta_bits > 0),
+        "updates after the acknowledgement must be deltas"
+    );
     here.handle_update(b"");
     assert_eq!((here.stats().updates, here.stats().malformed), (14, 1));
 }

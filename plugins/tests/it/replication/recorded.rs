@@ -76,7 +76,7 @@ impl Run {
         }
         if !is_hostile {
             (TICKS + 1..TICKS + 60).for_each(|tick| run.tick(tick));
-            assert_eq!(state(&run.client), run.expected(), "the client ends with the authority's state");
+            assert_eq!(state(&run.client), run.expected(), "the client must end with the authority's state");
         }
         run.steps
     }
@@ -105,8 +105,10 @@ impl Run {
         }
         let ids: Vec<NetworkId> = self.authority.iter().map(|entity| entity.id).collect();
         for id in ids {
-            let values =
-                self.authority.get(id).map_or([0; 4], |entity| *entity.values.first_chunk().expect("four"));
+            let values = self
+                .authority
+                .get(id)
+                .map_or([0; 4], |entity| *entity.values.first_chunk().expect("four values"));
             let field = random.below(4) as usize;
             match random.below(24) {
                 0..8 => {
@@ -148,7 +150,7 @@ impl Run {
         }
     }
 
-    /// Closes the connection, loses the messages on it, and opens another one.
+    /// Closes the connection, loses the messages in flight, and opens another connection.
     fn come_back(&mut self) {
         Plugin::<RakNet>::on_disconnected(
             &mut self.client,
@@ -293,16 +295,16 @@ fn text(runs: &[(&str, Vec<Value>)]) -> String {
     format!("{{\n{}\n}}\n", runs.collect::<Vec<_>>().join(",\n"))
 }
 
-/// `REPLICATION_RUNS=FILE` regenerates the file, which only a change of the messages should require.
+/// After a change of the messages, run this test with `REPLICATION_RUNS=FILE` to record the runs again in FILE.
 #[test]
 fn recorded_runs_are_reproduced() {
     let runs = [("honest", Run::record(3, false)), ("hostile", Run::record(7, true))];
     assert!(runs.iter().all(|(_, steps)| steps.len() > 100));
     let text = text(&runs);
     if let Ok(file) = std::env::var("REPLICATION_RUNS") {
-        std::fs::write(file, &text).expect("a place to write to");
+        std::fs::write(file, &text).expect("a writable file");
     }
     let parsed = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
-    assert!(parsed(&text) == parsed(FILE), "a run differs from the recorded one");
+    assert!(parsed(&text) == parsed(FILE), "a run differs from its record");
     assert!(text.contains("late") && text.contains("malformed") && text.contains("Destroyed"));
 }

@@ -62,7 +62,7 @@ fn a_watching_scope_receives_the_sent_bits_of_each_field() {
     // The header, the number of records, and the distances between their indices.
     assert_eq!(bytes, 5 + (3_usize + 2 * (1 + 43 + 33)).div_ceil(8));
 
-    // After the acknowledgement: a short form, and a short form behind an unchanged field.
+    // After the acknowledgement: a field in its short form, and a field in its short form after an unchanged field.
     let acknowledgement: &[u8] = &[131, 0, 0, 0, 0, 1, 0, 0, 0, 0];
     authority.on_message(Instant::ZERO, id, Delivery::UNRELIABLE, &acknowledgement);
     authority.set(near, 0, 3).expect("a field");
@@ -74,5 +74,8 @@ fn a_watching_scope_receives_the_sent_bits_of_each_field() {
 
     authority.scope.is_watching = false;
     authority.set(near, 2, 1).expect("a field");
-    assert!(tick(&mut authority) > 0 && authority.scope.sent.is_empty(), "the scope does not watch");
+    assert!(
+        tick(&mut authority) > 0 && authority.scope.sent.is_empty(),
+        "a scope that does not watch must receive no sizes"
+    );
 }

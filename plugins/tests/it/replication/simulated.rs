@@ -91,10 +91,13 @@ impl<P: Protocol> Game<P> {
         while self.next().is_some_and(|next| next <= end) {
             assert!(self.pair.step());
             while let Some(event) = self.pair.a.poll_event() {
-                assert!(!matches!(event, Event::Message { .. }), "the application sees no update");
+                assert!(
+                    !matches!(event, Event::Message { .. }),
+                    "the application must not receive an update"
+                );
             }
             while let Some(event) = self.pair.b.poll_event() {
-                assert!(!matches!(event, Event::Message { .. }), "the application sees no reply");
+                assert!(!matches!(event, Event::Message { .. }), "the application must not receive a reply");
                 if let Event::Connected { id, .. } = event {
                     self.accepted = Some(id);
                 }

@@ -49,7 +49,7 @@ impl Exchange {
 /// Two entities are spawned, and one of them moves. The other one is given to the client, which changes it. Then one
 /// leaves the scope, and the other is despawned.
 #[test]
-fn message_encoding_matches_the_vectors() {
+fn message_encoding_matches_the_test_vectors() {
     let mut at = Exchange::new();
     let own = at.server.spawn(1, 0, &[5]).expect("enough space");
     let entity = at.server.spawn(0, 1, &[1_000, u32::MAX, 1, 513]).expect("enough space");
@@ -62,7 +62,7 @@ fn message_encoding_matches_the_vectors() {
     assert!(at.server.set_owner(own, Some(at.id)));
     at.server.set(entity, 0, 40_000).expect("a field");
     at.tick();
-    at.client.set(own, 0, 6).expect("its own");
+    at.client.set(own, 0, 6).expect("an owned entity");
     at.reply();
     assert_eq!(at.server.get(own).map(|entity| entity.values[0]), Some(6));
     at.server.scope.0.insert((0, 1));

@@ -35,7 +35,8 @@ fn frame(number: u16, bytes: &[u8]) -> Vec<u8> {
 }
 
 proptest! {
-    /// With arbitrary frames at arbitrary times, no played frame exceeds the maximum length, and no delay the buffer.
+    /// With arbitrary frames at arbitrary times, no played frame exceeds the maximum length, and no delay exceeds the
+    /// length of the buffer.
     #[test]
     fn arbitrary_frames_respect_the_limits_of_length_and_delay(
         frames in prop::collection::vec((any::<u16>(), prop::collection::vec(any::<u8>(), 0..12), 0..2_000_000u64, 0..4u8), 0..200),
@@ -50,7 +51,7 @@ proptest! {
             if let Playback::Frame(bytes) = voice.play(now, ids[0]) {
                 prop_assert!((1..=8).contains(&bytes.len()));
             }
-            prop_assert!(voice.delay(ids[0]).expect("connected") <= Duration::from_millis(60), "the buffer has four frames");
+            prop_assert!(voice.delay(ids[0]).expect("the speaker is connected") <= Duration::from_millis(60), "the buffer has four frames");
         }
     }
 
@@ -85,7 +86,7 @@ fn a_jump_in_frame_numbers_restarts_playback() {
     // A very old frame counts as late, and changes nothing.
     receive(&mut voice, now, ids[0], &frame(0, &[1]));
     assert_eq!(voice.play(now + FRAME, ids[0]), Playback::Concealed);
-    assert_eq!(voice.speaker_stats(ids[0]).expect("connected").late, 1);
+    assert_eq!(voice.speaker_stats(ids[0]).expect("the speaker is connected").late, 1);
 }
 
 /// Frames sent all at once play for at most one buffer length, and do not block other speakers.
@@ -104,7 +105,7 @@ fn a_frame_flood_is_played_for_at_most_one_buffer_length() {
         }
     }
     assert_eq!(played, [4, 1]);
-    assert_eq!(voice.speaker_stats(ids[0]).expect("connected").received, 10_000);
+    assert_eq!(voice.speaker_stats(ids[0]).expect("the speaker is connected").received, 10_000);
 }
 
 /// Returns two successive connections in one slot.
@@ -145,7 +146,7 @@ fn speaker_that_disconnects_becomes_silent_and_frees_its_slot() {
     Plugin::<RakNet>::update(&mut voice, now, &mut collector);
     assert!(
         collector.messages.iter().map(|(to, ..)| *to).eq([second]),
-        "the second connection receives it again"
+        "the second connection must receive the frame"
     );
     assert_eq!(voice.stats().over_capacity, 0);
 }

@@ -19,7 +19,7 @@ fn sound(at: usize) -> f32 {
 
 /// Returns the decoded sound if the frames selected by `is_lost` do not arrive, and the total bytes of all frames.
 fn heard(bits_per_second: u32, is_lost: impl Fn(usize) -> bool) -> (Vec<f32>, usize) {
-    let mut encoder = Encoder::new(bits_per_second).expect("a rate");
+    let mut encoder = Encoder::new(bits_per_second).expect("a valid bit rate");
     let (mut decoder, mut buffer) = (Decoder::new().expect("a decoder"), [0; MAX_FRAME]);
     let (mut heard, mut bytes) = (Vec::new(), 0);
     for number in 0..FRAMES {
@@ -57,7 +57,7 @@ fn decoded_sound_is_similar_to_the_encoded_sound() {
         let alike = likeness(&heard);
         assert!(alike > 0.9, "{alike} at {bits_per_second}");
         let expected = bits_per_second as usize / 8 / 50 * FRAMES;
-        assert_eq!(bytes, expected, "all frames of a rate have one length");
+        assert_eq!(bytes, expected, "all frames at one bit rate must have the same length");
     }
 }
 
@@ -80,7 +80,7 @@ fn invalid_rates_and_samples_are_refused() {
     for rate in [0, BIT_RATES.start() - 1, BIT_RATES.end() + 1, u32::MAX] {
         assert_eq!(Encoder::new(rate).err(), Some(OpusError::BitRate));
     }
-    let mut encoder = Encoder::new(24_000).expect("a rate");
+    let mut encoder = Encoder::new(24_000).expect("a valid bit rate");
     for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
         // The result is a frame or an error. The frame after it is valid again.
         let _ = encoder.encode(&[wrong; FRAME_SAMPLES], &mut [0; MAX_FRAME]);
@@ -100,7 +100,7 @@ proptest! {
     /// Arbitrary frames are decoded, concealed or silent, and always give valid samples.
     #[test]
     fn arbitrary_frames_give_valid_samples(frames in vec((0..3_u8, vec(any::<u8>(), 0..300), any::<(usize, u8)>()), 1..40)) {
-        let mut encoder = Encoder::new(24_000).expect("a rate");
+        let mut encoder = Encoder::new(24_000).expect("a valid bit rate");
         let (mut decoder, mut buffer) = (Decoder::new().expect("a decoder"), [0; MAX_FRAME]);
         let mut played = [0.0; FRAME_SAMPLES];
         for (number, (kind, noise, (at, bits))) in frames.into_iter().enumerate() {

@@ -77,7 +77,7 @@ impl Call {
     }
 
     fn listener(&mut self) -> &mut Plugin {
-        self.pair.b.hook.get_mut(self.keys[1]).expect("attached")
+        self.pair.b.hook.get_mut(self.keys[1]).expect("the plugin is attached")
     }
 
     /// Sends a frame that contains the time of its first sample, and its number.
@@ -85,7 +85,7 @@ impl Call {
         let made = self.pair.now.as_micros() - FRAME.as_micros() as u64;
         let frame = [&made.to_be_bytes()[..], &self.spoken.to_be_bytes(), &[0; 48]].concat();
         self.spoken += 1;
-        let voice = self.pair.a.hook.get_mut(self.keys[0]).expect("attached");
+        let voice = self.pair.a.hook.get_mut(self.keys[0]).expect("the plugin is attached");
         let said = if is_last { voice.talk_last(&frame) } else { voice.talk(&frame) };
         said.expect("the driver runs");
         self.pair.a.handle_timeout(self.pair.now);
@@ -111,10 +111,10 @@ impl Call {
             }
             assert!(self.pair.step());
             while let Some(event) = self.pair.a.poll_event() {
-                assert!(!matches!(event, Event::Message { .. }), "the application sees no frame");
+                assert!(!matches!(event, Event::Message { .. }), "the application must not receive a frame");
             }
             while let Some(event) = self.pair.b.poll_event() {
-                assert!(!matches!(event, Event::Message { .. }), "the application sees no frame");
+                assert!(!matches!(event, Event::Message { .. }), "the application must not receive a frame");
             }
         }
         self.pair.now = end;
@@ -135,7 +135,7 @@ impl Call {
 
     fn stats(&mut self) -> SpeakerStats {
         let speaker = self.speaker;
-        self.listener().speaker_stats(speaker).expect("connected")
+        self.listener().speaker_stats(speaker).expect("the speaker is connected")
     }
 }
 
@@ -152,7 +152,7 @@ fn row(name: &str, conditions: Conditions) -> String {
             call.pass(200, true, true);
             call.pass(50, false, false);
         }
-        assert!(call.numbers.is_sorted(), "no frame twice, and none after a later one");
+        assert!(call.numbers.is_sorted(), "every frame must be played at most once, and in order");
         let stats = call.stats();
         (concealed, skipped) = (concealed + stats.concealed, skipped + stats.skipped);
         spoken += u64::from(call.spoken);
@@ -173,7 +173,7 @@ fn playback_delays_match_the_documented_table() {
 }
 
 #[test]
-fn every_frame_is_played_once_without_losses() {
+fn without_losses_every_frame_is_played_once() {
     let mut call = Call::new(path(40, 0, 0.0), 1);
     call.pass(100, true, true);
     call.pass(20, false, false);
@@ -202,12 +202,12 @@ fn the_jitter_buffer_delay_follows_the_network_jitter() {
     let mut call = Call::new(path(40, 60, 0.0), 1);
     call.pass(200, true, true);
     let speaker = call.speaker;
-    let uneven = call.listener().delay(speaker).expect("connected");
+    let uneven = call.listener().delay(speaker).expect("the speaker is connected");
     assert!(uneven > Duration::from_millis(40), "{uneven:?}");
     call.pass(10, false, false);
     call.pair.set_conditions(path(40, 0, 0.0));
     call.pass(200, true, true);
-    let even = call.listener().delay(speaker).expect("connected");
+    let even = call.listener().delay(speaker).expect("the speaker is connected");
     assert!(even < Duration::from_millis(15), "{even:?}");
     call.pass(20, false, false);
     call.heard.clear();
@@ -227,7 +227,7 @@ fn muted_peer_is_not_played() {
     assert!(call.listener().mute(speaker, false));
     call.pass(20, true, true);
     call.pass(5, false, false);
-    let muted = call.pair.a.hook.get_mut(call.keys[0]).expect("attached");
+    let muted = call.pair.a.hook.get_mut(call.keys[0]).expect("the plugin is attached");
     muted.set_muted(true);
     call.pass(20, true, true);
     call.pass(5, false, false);

@@ -20,12 +20,12 @@ fn array(value: &Value) -> &[Value] {
 
 fn bytes(value: &Value) -> Vec<u8> {
     let hex = value.as_str().expect("a text");
-    let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");
+    let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits");
     (0..hex.len()).step_by(2).map(byte).collect()
 }
 
 #[test]
-fn message_encoding_matches_the_vectors() {
+fn message_encoding_matches_the_test_vectors() {
     let vectors = vectors();
     for vector in array(&vectors["messages"]) {
         let message = bytes(&vector["hex"]);
@@ -85,8 +85,8 @@ impl<const FRAMES: usize> Replay<FRAMES> {
             steps.collect::<Vec<_>>().join(" ")
         };
         let steps: Vec<_> = steps.iter().map(&mut line).collect();
-        let stats = self.voice.speaker_stats(self.speaker).expect("connected");
-        let delay = self.voice.delay(self.speaker).expect("connected").as_micros() as u64;
+        let stats = self.voice.speaker_stats(self.speaker).expect("the speaker is connected");
+        let delay = self.voice.delay(self.speaker).expect("the speaker is connected").as_micros() as u64;
         json!({
             "steps": steps,
             "stats": [stats.received, stats.played, stats.concealed, stats.late, stats.skipped],
@@ -96,7 +96,7 @@ impl<const FRAMES: usize> Replay<FRAMES> {
 }
 
 #[test]
-fn jitter_buffers_play_as_in_the_vectors() {
+fn jitter_buffers_play_as_in_the_test_vectors() {
     for mut trace in array(&vectors()["traces"]).to_vec() {
         let steps = array(&trace["steps"]).to_vec();
         let played = match trace["frames"].as_u64() {

@@ -35,7 +35,7 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
         .config
         .accepted_versions
         .extend_from_slice(&VERSIONS)
-        .map_err(|_| Failure::runtime("too many versions"))?;
+        .map_err(|_| Failure::runtime("the configuration has no capacity for all versions"))?;
     let endpoint = raknet::Endpoint::bind(arguments.listen, options).await.map_err(Failure::usage)?;
     endpoint.set_advertisement(ADVERTISEMENT).map_err(Failure::runtime)?;
     let stop = program::stop_signal()?;

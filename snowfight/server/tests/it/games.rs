@@ -45,12 +45,15 @@ async fn play_to_the_end(mut winner: Player, mut loser: Player) {
         throw_at(&mut winner, &mut loser).await;
         let alive = loser.me().filter(|_| loser.result().is_none());
         let left = alive.map_or(0, |me| me.health);
-        assert!(left == health || left == health - 1, "one hit takes one of {health}, not down to {left}");
+        assert!(
+            left == health || left == health - 1,
+            "a throw must take at most one of {health} points of health, but left {left}"
+        );
         health = left;
     }
     assert_eq!(health, 0, "the loser survived all throws");
     let mut results = (None, None);
-    repeat("both know the result", async || {
+    repeat("both players have the result", async || {
         results = both(&mut winner, Input::default(), &mut loser, Input::default()).await;
         results.0.is_some() && results.1.is_some()
     })
@@ -124,7 +127,7 @@ async fn server_bots_play_with_a_guest() {
     let mut guest = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let mut most = 0;
     let mut holding = 0;
-    repeat("four players, one with something in its hands", async || {
+    repeat("there are four players, and one holds an object", async || {
         guest.frame(Input::default()).await.expect("the server keeps running");
         let bodies = guest.view().entities().iter().filter_map(|entity| match &entity.kind {
             EntityKind::Player(body) => Some(body),
@@ -143,7 +146,7 @@ async fn server_bots_play_with_a_guest() {
 async fn bot_plays_over_the_network() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::GameProtocol, Scope::Changes).await;
-    repeat("it holds something", async || {
+    repeat("the bot holds an object", async || {
         let input = bot::decide(player.view().entities(), player.id());
         assert_eq!(player.frame(input).await.expect("the server keeps running"), None);
         player.me().is_some_and(|me| me.holding.is_some())
@@ -159,7 +162,7 @@ async fn delta_snapshots_show_the_whole_world() {
         server.join(Protocol::GameProtocol, Scope::Whole).await,
         server.join(Protocol::GameProtocol, Scope::Changes).await,
     );
-    repeat("a hundred snapshots", async || {
+    repeat("a hundred snapshots arrive", async || {
         both(&mut whole, Input::default(), &mut changes, Input::default()).await;
         whole.snapshots() >= 100
     })
@@ -185,7 +188,7 @@ async fn delta_snapshots_show_the_whole_world() {
     })
     .await;
     // Snapshots may be lost in a burst after a pause, so the check is repeated.
-    repeat("every other tick", async || {
+    repeat("delta snapshots arrive less often than whole snapshots", async || {
         both(&mut whole, Input::default(), &mut changes, Input::default()).await;
         changes.snapshots() * 3 / 2 < whole.snapshots()
     })
@@ -200,7 +203,7 @@ async fn game_continues_despite_loss() {
     let start = player.me().expect("the player has joined").position;
     let far = |me: &Body| (me.position - start).length() > REACH;
     let mut frame = 0;
-    repeat("it gets far", async || {
+    repeat("the player moves far", async || {
         // An obstacle blocks some directions but not all.
         let movement = [Direction::EAST, Direction::NORTH, Direction::WEST, Direction::SOUTH];
         let input = Input { movement: movement[frame / 60 % 4], ..Input::default() };
@@ -244,7 +247,7 @@ async fn server_with_a_key_accepts_secure_and_plain_clients() {
     let file = std::env::temp_dir().join(format!("snowfight-key-{}", std::process::id()));
     let key = create_key_file(&file).expect("a new file").public();
     let server = Server::with(Options { secure: Some(file.clone()), ..Options::on_loopback() }).await;
-    std::fs::remove_file(&file).expect("the file is there");
+    std::fs::remove_file(&file).expect("an existing file");
     let mut options = rakwire_native::raknet::Options::client().expect("random bytes");
     options.secure().expect("random bytes");
     let client = Endpoint::bind("127.0.0.1:0", options).await.expect("loopback has free ports");
@@ -271,10 +274,10 @@ async fn lone_player_does_not_win() {
         .await;
         player.snapshots()
     };
-    play_until("it sees the world", &|player| player.snapshots() > 20).await;
+    play_until("the client shows the world", &|player| player.snapshots() > 20).await;
     let other = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let id = other.id();
-    play_until("it sees the other player", &|player| player.view().player(id).is_some()).await;
+    play_until("the client shows the other player", &|player| player.view().player(id).is_some()).await;
     other.leave().await;
     let snapshots =
         play_until("the other player is gone", &|player| player.view().player(id).is_none()).await;

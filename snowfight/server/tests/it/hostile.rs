@@ -44,7 +44,7 @@ async fn play_during(mut player: Player, mut attack: impl FnMut(u32)) {
     let mut last = player.me().expect("the player has joined").position;
     let (mut turn, mut moved) = (0, 0);
     // On a busy machine the player may need more frames to move.
-    repeat("it moves in some of the turns", async || {
+    repeat("the player moves in a tenth of the turns", async || {
         (0..BURST).for_each(|number| attack(turn * BURST + number));
         let movement = if turn / 10 % 2 == 0 { Direction::EAST } else { Direction::WEST };
         let before = player.snapshots();
@@ -117,7 +117,7 @@ async fn malformed_messages_close_only_their_own_connection() {
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let attack = tokio::spawn(send_nonsense(server.game, server.raknet));
     play_during(player, |_| {}).await;
-    attack.await.expect("each loses its connection");
+    attack.await.expect("the server closes each connection");
 }
 
 /// Connects over the Game Protocol, with a long timeout for busy machines.
@@ -250,7 +250,7 @@ async fn clients_that_join_and_leave_repeatedly_do_not_affect_players() {
     flood.await.expect("the flood completes");
     assert!(
         server.join(Protocol::GameProtocol, Scope::Whole).await.me().is_some(),
-        "there is room for the next"
+        "the next client must be able to join"
     );
 }
 

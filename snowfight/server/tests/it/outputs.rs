@@ -19,9 +19,9 @@ const ANY: [&str; 4] = ["--listen", "127.0.0.1:0", "--listen-raknet", "127.0.0.1
 /// Returns an unwritable output of this kind.
 fn unwritable(kind: &str) -> Stdio {
     if kind == "full disk" {
-        return OpenOptions::new().write(true).open("/dev/full").expect("a device").into();
+        return OpenOptions::new().write(true).open("/dev/full").expect("a full device").into();
     }
-    let (output, reader) = UnixStream::pair().expect("two sockets");
+    let (output, reader) = UnixStream::pair().expect("a pair of sockets");
     drop(reader);
     OwnedFd::from(output).into()
 }
@@ -36,7 +36,7 @@ impl Running {
         command.args(ANY).args(more).stdout(Stdio::piped()).stderr(unwritable(kind));
         let mut child = command.spawn().expect("the program was built");
         let output = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let lines: Vec<String> = output.take(lines).map(|line| line.expect("text")).collect();
+        let lines: Vec<String> = output.take(lines).map(|line| line.expect("a line in UTF-8")).collect();
         let line = lines.first().expect("a line");
         let address = line.split(' ').nth(2).expect("an address").to_owned();
         Self(child, address)
@@ -49,7 +49,7 @@ impl Running {
         let is_printer =
             |thread: &PathBuf| fs::read_to_string(thread.join("comm")).is_ok_and(|name| name == "printer\n");
         let counts = threads.find(is_printer).expect("a thread of the reports").join("io");
-        let counts = fs::read_to_string(counts).expect("the counts of a thread");
+        let counts = fs::read_to_string(counts).expect("a readable status of the thread");
         ["syscw: ", "wchar: "].map(|name| {
             let count = counts.lines().find_map(|line| line.strip_prefix(name));
             count.expect("a count").parse().expect("a number")
@@ -126,7 +126,9 @@ fn server_and_player_continue_when_outputs_fail() {
         player.arg(&server.1).stdout(Stdio::piped()).stderr(unwritable(kind));
         let mut player = Running(player.spawn().expect("the program was built"), String::new());
         let mut line = String::new();
-        BufReader::new(player.0.stdout.take().expect("a pipe")).read_line(&mut line).expect("text");
+        BufReader::new(player.0.stdout.take().expect("a pipe"))
+            .read_line(&mut line)
+            .expect("a line in UTF-8");
         assert!(line.starts_with("joined as player "), "{kind}: {line}");
         for child in [&mut server.0, &mut player.0] {
             assert!(child.try_wait().expect("a child").is_none(), "with a {kind}");

@@ -8,7 +8,10 @@ use std::time::Duration;
 /// On a busy machine the client may time out before it is interrupted, so the test tries up to five times.
 #[test]
 fn client_that_waits_for_an_answer_can_be_interrupted() {
-    assert!((0..5).any(|_| ends_well_when_interrupted()), "the program waited for the server first");
+    assert!(
+        (0..5).any(|_| ends_well_when_interrupted()),
+        "the interrupted program failed in all five attempts"
+    );
 }
 
 fn ends_well_when_interrupted() -> bool {
@@ -27,7 +30,7 @@ fn ends_well_when_interrupted() -> bool {
 #[test]
 fn invalid_crash_report_settings_are_reported_at_the_start() {
     let folder = std::env::temp_dir().join(format!("snowfight-crash-{}", std::process::id()));
-    let folder = folder.to_str().expect("text");
+    let folder = folder.to_str().expect("a folder name in UTF-8");
     let file = env!("CARGO_MANIFEST_DIR").to_owned() + "/Cargo.toml";
     let fails = |arguments: &[&str], part: &str| {
         let listen = ["--listen", "127.0.0.1:0", "--listen-raknet", "127.0.0.1:0"];
@@ -61,7 +64,7 @@ fn new_key_is_created_once_and_its_hash_printed() {
     };
     let mut running = server().stdout(Stdio::piped()).spawn().expect("the program was built");
     let mut line = String::new();
-    BufReader::new(running.stdout.take().expect("a pipe")).read_line(&mut line).expect("text");
+    BufReader::new(running.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line in UTF-8");
     running.kill().expect("the simulation succeeds");
     running.wait().expect("the program is running");
     let key = rakwire_native::read_key_file(&file).expect("a key");

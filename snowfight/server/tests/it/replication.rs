@@ -52,14 +52,14 @@ async fn clients_with_replication_and_with_snapshots_see_the_same_world() {
     })
     .await;
     let me = whole.id();
-    repeat("it sees the moving player", async || {
+    repeat("the late client shows the moving player", async || {
         let east = Input { movement: Direction::EAST, ..Input::default() };
         both(&mut whole, east, &mut late, Input::default()).await;
         late.view().player(me).is_some_and(|(_, body)| body.movement == Direction::EAST)
     })
     .await;
     whole.leave().await;
-    repeat("it sees that a player left", async || {
+    repeat("the late client shows that a player left", async || {
         late.frame(Input::default()).await.expect("the server keeps running");
         late.view().player(me).is_none()
     })
@@ -71,7 +71,7 @@ async fn clients_with_replication_and_with_snapshots_see_the_same_world() {
 async fn game_protocol_client_that_requests_replication_gets_snapshots() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::GameProtocol, Scope::Replicated).await;
-    repeat("it sees the world", async || {
+    repeat("the client shows the world", async || {
         player.frame(Input::default()).await.expect("the server keeps running");
         player.snapshots() > 10 && player.view().entities().len() == 301
     })
@@ -91,7 +91,7 @@ async fn liar(server: &Server) -> (Endpoint, Connection) {
 /// Wrong acknowledgements, malformed messages and updates from a client without ownership do not affect other
 /// clients.
 #[tokio::test]
-async fn false_replication_messages_do_not_affect_others() {
+async fn false_replication_messages_do_not_affect_other_clients() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::RakNet, Scope::Replicated).await;
     let (_endpoint, evil) = liar(&server).await;

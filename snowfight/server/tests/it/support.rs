@@ -96,7 +96,7 @@ pub(crate) async fn until(
     mut input: impl FnMut(&Player) -> Input,
     done: impl Fn(&Player) -> bool,
 ) {
-    repeat("what is waited for", async || {
+    repeat("the condition holds", async || {
         if done(player) || player.result().is_some() {
             return true;
         }
@@ -135,14 +135,14 @@ pub(crate) async fn gather(player: &mut Player, other: &mut Player) -> EntityId 
         });
         let distance = |position: Point| (position - me.position).length();
         let (id, place) =
-            objects.min_by(|a, b| distance(a.1).total_cmp(&distance(b.1))).expect("some are left");
+            objects.min_by(|a, b| distance(a.1).total_cmp(&distance(b.1))).expect("at least one object");
         if distance(place) < 0.9 * REACH {
             return Input { breaking: Some(id), ..Input::default() };
         }
         Input { movement: towards(place - me.position), ..Input::default() }
     };
     until(player, other, input, |player| player.me().is_some_and(|me| me.holding.is_some())).await;
-    player.me().and_then(|me| me.holding).expect("the wait above ensures it")
+    player.me().and_then(|me| me.holding).expect("the player holds an object")
 }
 
 /// Walks toward the other player, which stands still, until the distance is less than `distance` tiles.

@@ -79,7 +79,7 @@ async fn program(board: Board, handle: Handle<'static, Plugins>, key: PluginKey,
             1
         }
         Either::Second(()) => {
-            defmt::println!("it takes too long");
+            defmt::println!("the game did not finish in time");
             1
         }
     };

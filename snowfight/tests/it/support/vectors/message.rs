@@ -16,7 +16,7 @@ use super::{Held, same};
 
 pub(super) fn check(entry: &Value) -> Held {
     let expected = bytes(text(entry, "hex")?)?;
-    let delivery = match entry["reliable"].as_bool().ok_or("not said whether reliable")? {
+    let delivery = match entry["reliable"].as_bool().ok_or("`reliable` is missing")? {
         true => Delivery::Reliable,
         false => Delivery::Unreliable,
     };

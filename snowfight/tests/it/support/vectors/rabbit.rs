@@ -70,7 +70,7 @@ pub(super) fn check_decoding(entry: &Value) -> Held {
             if shown.iter().any(|shown| shown == expected) { Ok(()) } else { Err(format!("{shown:?}")) }
         }
         (None, Some(expected)) => {
-            let error = shown.err().ok_or("accepted")?;
+            let error = shown.err().ok_or("the value was accepted")?;
             same("an error", is_meant(error, expected), true)
                 .map_err(|_| format!("{error} instead of {expected:?}"))
         }
