@@ -255,7 +255,7 @@ namespace Rakwire
         public ulong TooLong;
         /// <summary>Send and receive calls to the operating system that failed.</summary>
         public ulong SendFailures, ReceiveFailures;
-        /// <summary>The number of messages currently borrowed by the program.</summary>
+        /// <summary>The number of borrowed messages, including those of taken events that Poll has not returned yet.</summary>
         public ulong BorrowedMessages;
         /// <summary>Clients dropped because too many were waiting for <see cref="Endpoint.Accept"/>.</summary>
         public ulong IncomingOverflows;
@@ -364,7 +364,7 @@ namespace Rakwire
         public Congestion Congestion { get => raw.Congestion; set => raw.Congestion = value; }
         /// <summary>The maximum sending rate per connection in bits per second. Default: 0, unlimited.</summary>
         public ulong OutgoingLimit { get => raw.OutgoingLimit; set => raw.OutgoingLimit = value; }
-        /// <summary>The maximum length of a received message in bytes. Default: 4,000,000.</summary>
+        /// <summary>The maximum length of a sent message in bytes. Default: 4,000,000.</summary>
         public uint MaxMessageLen { get => raw.MaxMessageLen; set => raw.MaxMessageLen = value; }
         /// <summary>The maximum MTU in bytes, 576 to 1,492. Default: 1,492.</summary>
         public ushort Mtu { get => raw.Mtu; set => raw.Mtu = value; }
@@ -378,7 +378,8 @@ namespace Rakwire
         public bool DeferIncoming { get => raw.DeferIncoming != 0; set => raw.DeferIncoming = Library.Flag(value); }
         /// <summary>True if an attempt fails immediately when ICMP reports the address as unreachable. Default: true.</summary>
         public bool HearsUnreachable { get => raw.HearsUnreachable != 0; set => raw.HearsUnreachable = Library.Flag(value); }
-        /// <summary>The time without an acknowledgement after which a connection is lost. Default: 10,000.</summary>
+        /// <summary>The time without a datagram from the peer after which a connection with unacknowledged data is
+        /// lost. Default: 10,000.</summary>
         public uint TimeoutMs { get => raw.TimeoutMs; set => raw.TimeoutMs = value; }
         /// <summary>The interval between pings on a connection. 0: no pings. Default: 5,000.</summary>
         public uint PingIntervalMs { get => raw.PingIntervalMs; set => raw.PingIntervalMs = value; }
@@ -388,9 +389,10 @@ namespace Rakwire
         public uint HandshakeTimeoutMs { get => raw.HandshakeTimeoutMs; set => raw.HandshakeTimeoutMs = value; }
         /// <summary>The time after which a queued unreliable message is dropped. Default: 1,000.</summary>
         public uint UnreliableTimeoutMs { get => raw.UnreliableTimeoutMs; set => raw.UnreliableTimeoutMs = value; }
-        /// <summary>The interval between requests of a connection attempt. Default: 500.</summary>
+        /// <summary>The interval between transmissions of the first request of an attempt. Default: 500.</summary>
         public uint ConnectIntervalMs { get => raw.ConnectIntervalMs; set => raw.ConnectIntervalMs = value; }
-        /// <summary>The number of requests of a connection attempt, 1 to 255. Default: 12.</summary>
+        /// <summary>The number of retransmissions of the first request of an attempt, 1 to 255; clamped to 3 to 254.
+        /// Default: 12.</summary>
         public uint ConnectAttempts { get => raw.ConnectAttempts; set => raw.ConnectAttempts = value; }
         /// <summary>The number of parts of a split message between progress events. Default: 0, no events.</summary>
         public uint ProgressInterval { get => raw.ProgressInterval; set => raw.ProgressInterval = value; }
@@ -482,11 +484,12 @@ namespace Rakwire
 
         /// <summary>The maximum duration of the attempt. 0: limited only by <see cref="Attempts"/>.</summary>
         public uint ConnectTimeoutMs { get => raw.ConnectTimeoutMs; set => raw.ConnectTimeoutMs = value; }
-        /// <summary>The time without an acknowledgement after which this connection is lost.</summary>
+        /// <summary>The time without a datagram from the peer after which this connection is lost while it has
+        /// unacknowledged data.</summary>
         public uint TimeoutMs { get => raw.TimeoutMs; set => raw.TimeoutMs = value; }
-        /// <summary>The interval between requests.</summary>
+        /// <summary>The interval between transmissions of the first request.</summary>
         public uint IntervalMs { get => raw.IntervalMs; set => raw.IntervalMs = value; }
-        /// <summary>The number of requests.</summary>
+        /// <summary>The number of retransmissions of the first request, clamped to 3 to 254.</summary>
         public byte Attempts { get => raw.Attempts; set => raw.Attempts = value; }
         /// <summary>The RakNet protocol version.</summary>
         public byte ProtocolVersion { get => raw.ProtocolVersion; set => raw.ProtocolVersion = value; }
@@ -548,7 +551,7 @@ namespace Rakwire
             {
                 if (endpoint.polls != number)
                     throw new ObjectDisposedException(nameof(EndpointEvent), "an event is valid until the next Poll; call Keep for its bytes, and copy the rest");
-                return ref endpoint.current;
+                return ref endpoint.Current;
             }
         }
 
@@ -712,9 +715,14 @@ namespace Rakwire
         readonly Stack<KeptMessage.Slot> free = new Stack<KeptMessage.Slot>();
         byte[] joined = new byte[2048];
         ulong handle;
-        /// <summary>The last event, its sequence number, and true if its bytes were kept or the endpoint was
+        const int Batch = 64;
+        readonly int thread = Environment.CurrentManagedThreadId;
+        /// <summary>The events of the last call of the library, their number, and the index of the last polled one. A
+        /// call costs more than an event, so one call takes several.</summary>
+        readonly NativeEvent[] events = new NativeEvent[Batch];
+        int taken, at;
+        /// <summary>The number of polled events, and true if the bytes of the last one were kept or the endpoint was
         /// closed.</summary>
-        internal NativeEvent current;
         internal ulong polls;
         internal bool isTaken;
 
@@ -726,8 +734,10 @@ namespace Rakwire
         {
             owner.CloseAbandoned();
             handle = (options ?? new EndpointOptions()).Open();
-            current.Size = (uint)sizeof(NativeEvent);
+            events[0].Size = (uint)sizeof(NativeEvent);
         }
+
+        internal ref NativeEvent Current => ref events[at];
 
         ~Endpoint()
         {
@@ -743,6 +753,7 @@ namespace Rakwire
             Library.Check(Native.rakwire_endpoint_close(handle));
             handle = 0;
             TakeBytes();
+            taken = 0;
             foreach (KeptMessage.Slot slot in kept)
                 slot.Message = 0;
             GC.SuppressFinalize(this);
@@ -802,22 +813,35 @@ namespace Rakwire
             }
         }
 
-        /// <summary>Takes the next event and releases the bytes of the previous one. Returns false if there is none.</summary>
+        /// <summary>Takes the next event, and ends the use of the bytes of the previous one. Returns false if there is none.</summary>
         public bool Poll(out EndpointEvent next)
         {
-            int found;
-            fixed (NativeEvent* raw = &current)
-                found = Library.Check(Native.rakwire_poll_next(handle, raw));
+            bool found = at + 1 < taken && thread == Environment.CurrentManagedThreadId;
+            if (found)
+                at++;
+            else
+                found = TakeEvents();
             isTaken = false;
             next = new EndpointEvent(this, ++polls);
+            return found;
+        }
+
+        /// <summary>Releases the bytes of all events, and takes the next ones. Returns false if there are none.</summary>
+        bool TakeEvents()
+        {
+            int found;
+            fixed (NativeEvent* first = events)
+                found = Library.Check(Native.rakwire_poll_many(handle, first, (UIntPtr)taken, (UIntPtr)Batch));
+            taken = found;
+            at = 0;
             return found > 0;
         }
 
         /// <summary>Detaches the bytes from the last event, so the next Poll does not release them.</summary>
         void TakeBytes()
         {
-            isTaken |= current.Message != 0;
-            current.Message = 0;
+            isTaken |= Current.Message != 0;
+            Current.Message = 0;
         }
 
         internal KeptMessage Keep(int length)
@@ -828,8 +852,8 @@ namespace Rakwire
                 kept.Add(free.Peek());
             }
             KeptMessage.Slot slot = free.Pop();
-            slot.Message = current.Message;
-            slot.Data = (IntPtr)current.Data;
+            slot.Message = Current.Message;
+            slot.Data = (IntPtr)Current.Data;
             slot.Length = length;
             TakeBytes();
             return new KeptMessage(slot);
@@ -970,7 +994,8 @@ namespace Rakwire
                     (byte)reliability, channel, (byte)priority));
         }
 
-        /// <summary>Sets the time without an acknowledgement after which a connection is lost.</summary>
+        /// <summary>Sets the time without a datagram from the peer after which a connection with unacknowledged data
+        /// is lost.</summary>
         public void SetTimeout(Connection connection, uint timeoutMs) =>
             Library.Check(Native.rakwire_set_timeout(handle, connection.Id, timeoutMs));
 
@@ -1437,6 +1462,7 @@ namespace Rakwire
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_flush(ulong endpoint);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_poll(ulong endpoint, NativeEvent* next);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_poll_next(ulong endpoint, NativeEvent* next);
+        [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_poll_many(ulong endpoint, NativeEvent* events, UIntPtr used, UIntPtr capacity);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_local_address(ulong endpoint, Address* address);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_guid(ulong endpoint, ulong* guid);
         [DllImport(Name, CallingConvention = Convention)] internal static extern int rakwire_address_parse(byte* text, Address* address);

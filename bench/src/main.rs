@@ -6,6 +6,7 @@ mod blocked_senders;
 mod chart;
 mod clients;
 mod core_only;
+mod doors;
 mod environment;
 mod fairness;
 mod fields;
@@ -84,6 +85,8 @@ enum Command {
     Secure(secure::Options),
     Transports(transports::Options),
     Fields(fields::Options),
+    Doors(doors::Options),
+    Door(doors::client::Arguments),
     /// The game server behind the relay, for transports
     TransportsGame,
     /// Echo every WebSocket message, as the baseline for the relay
@@ -117,6 +120,8 @@ fn main() -> ExitCode {
         Command::Secure(options) => secure::run(&options),
         Command::Transports(options) => transports::run(&options),
         Command::Fields(options) => fields::run(&options),
+        Command::Doors(options) => doors::run(&options),
+        Command::Door(arguments) => doors::client::run(&arguments),
         Command::TransportsGame => transports::game_server::run(),
         Command::WebsocketEcho => relay::websocket_echo::run(),
         Command::Spin => spin::run(),

@@ -1,16 +1,15 @@
-//! Compares the speed of the C library with the polled endpoint of `rakwire-native`: `cargo bench --bench speed`.
+//! Compares the allocations and instructions of the C library with those of the polled endpoint of `rakwire-native`:
+//! `cargo bench --bench speed`. `cargo xtask bench doors` compares the rates.
 //!
 //! Two programs do the same work, a server and a client in one thread over loopback: one in C with the static library,
-//! and this one in Rust. Their runs alternate, and the benchmark compares the medians and the fastest runs. If valgrind
-//! is installed, callgrind counts the instructions of both programs; these counts hardly depend on the load of the
-//! machine.
+//! and this one in Rust. If valgrind is installed, callgrind counts the instructions of both programs; these counts
+//! hardly depend on the load of the machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use rakwire_native::rakwire::endpoint::{ConnectionId, Event};
 use rakwire_native::{Delivery, Options, RakNet, polled};
@@ -20,8 +19,6 @@ mod library;
 const WARM_UP: u64 = 1_000;
 const BATCH: usize = 64;
 const MESSAGE: [u8; 64] = [0x86; 64];
-/// The number of runs of each program. On a busy machine the fastest run is closest to the real cost.
-const RUNS: usize = 61;
 /// The number of runs under callgrind. Their counts differ, because the number of acknowledgements depends on timing.
 const COUNTED_RUNS: usize = 5;
 
@@ -139,14 +136,14 @@ impl Pair {
     }
 }
 
-/// Does the work in Rust, and prints the result in the format of the C program.
+/// Does the work in Rust, and prints the number of allocations like the C program.
 fn native(mode: &str, count: u64) {
     let run = if mode == "trips" { Pair::trips } else { Pair::messages };
     let mut pair = Pair::open();
     run(&mut pair, WARM_UP);
-    let (before, start) = (ALLOCATIONS.load(Ordering::Relaxed), Instant::now());
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
     run(&mut pair, count);
-    println!("{} {}", start.elapsed().as_nanos(), ALLOCATIONS.load(Ordering::Relaxed) - before);
+    println!("{}", ALLOCATIONS.load(Ordering::Relaxed) - before);
 }
 
 fn compile(this: &Path) -> PathBuf {
@@ -161,13 +158,12 @@ fn compile(this: &Path) -> PathBuf {
     program
 }
 
-/// Runs a program once. Returns nanoseconds and allocations.
-fn run(command: &mut Command) -> (u64, u64) {
+/// Runs a program once. Returns its allocations.
+fn allocations(command: &mut Command) -> u64 {
     let output = command.output().expect("a program that runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let numbers =
-        text.trim().split_once(' ').and_then(|(time, count)| Some((time.parse().ok()?, count.parse().ok()?)));
-    numbers.unwrap_or_else(|| panic!("{command:?}: {text}{}", String::from_utf8_lossy(&output.stderr)))
+    let count = text.trim().parse();
+    count.unwrap_or_else(|_| panic!("{command:?}: {text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Counts the instructions of a run with callgrind; `None` if it is not installed.
@@ -187,29 +183,10 @@ fn median(mut numbers: Vec<u64>) -> f64 {
 /// Compares the programs for one kind of work.
 fn compare(programs: &[PathBuf; 2], mode: &str, count: u64) {
     let arguments = [mode.to_owned(), count.to_string()];
-    let mut times = [Vec::new(), Vec::new()];
-    let mut allocations = [0, 0];
-    for _ in 0..RUNS {
-        for (at, program) in programs.iter().enumerate() {
-            let (time, allocated) = run(Command::new(program).args(&arguments));
-            times[at].push(time);
-            allocations[at] = allocated;
-        }
-    }
-    let fastest = times.each_ref().map(|times| times.iter().copied().min().unwrap_or_default() as f64);
-    let [fastest_native, fastest_in_c] = fastest.map(|time| time / count as f64);
-    let [native, in_c] = times.map(|times| median(times) / count as f64);
-    println!("{mode}, {count} of {} bytes, medians of {RUNS} alternating runs", MESSAGE.len());
-    println!(
-        "  time of one:      native {native:.0} ns, C {in_c:.0} ns: {:+.1} %",
-        (in_c / native - 1.0) * 100.0
-    );
-    println!(
-        "  fastest run:      native {fastest_native:.0} ns, C {fastest_in_c:.0} ns: {:+.1} %",
-        (fastest_in_c / fastest_native - 1.0) * 100.0
-    );
-    println!("  per second:       native {:.0}, C {:.0}", 1e9 / native, 1e9 / in_c);
-    println!("  allocations:      native {}, C {}", allocations[0], allocations[1]);
+    let [native, in_c] =
+        programs.each_ref().map(|program| allocations(Command::new(program).args(&arguments)));
+    println!("{mode}, {count} of {} bytes", MESSAGE.len());
+    println!("  allocations:      native {native}, C {in_c}");
     let few = [mode.to_owned(), "5000".to_owned()];
     let none = [mode.to_owned(), "0".to_owned()];
     let counts = programs.each_ref().map(|program| {

@@ -370,9 +370,9 @@ typedef struct {
     uint32_t handshake_timeout_ms;
     // The time after which a queued unreliable message is dropped. Default: 1,000.
     uint32_t unreliable_timeout_ms;
-    // The interval between requests of a connection attempt. Default: 500.
+    // The interval between transmissions of the first request of an attempt. Default: 500.
     uint32_t connect_interval_ms;
-    // The number of requests of a connection attempt, 1 to 255; 1 and 2 count as 3. Default: 12.
+    // The number of retransmissions of the first request of an attempt, 1 to 255; clamped to 3 to 254. Default: 12.
     uint32_t connect_attempts;
     // The number of parts of a split message between progress events. Default: 0, no events.
     uint32_t progress_interval;
@@ -530,9 +530,9 @@ typedef struct {
     uint32_t connect_timeout_ms;
     // The timeout of the open connection, `timeout_ms` of rakwire_options_t. 0: the value of the endpoint.
     uint32_t timeout_ms;
-    // The interval between requests. 0: the value of the endpoint.
+    // The interval between transmissions of the first request. 0: the value of the endpoint.
     uint32_t interval_ms;
-    // The number of requests; 1 and 2 count as 3. 0: the value of the endpoint.
+    // The number of retransmissions of the first request, clamped to 3 to 254. 0: the value of the endpoint.
     uint8_t attempts;
     // The RakNet protocol version. 0: the version of the endpoint, or the server's if that differs.
     uint8_t protocol_version;
@@ -785,6 +785,13 @@ rakwire_result_t rakwire_poll(rakwire_endpoint_t endpoint,
 // set `size`. To keep a message, set `message` to 0. After an error the event is unchanged.
 rakwire_result_t rakwire_poll_next(rakwire_endpoint_t endpoint,
                                    rakwire_event_t *event);
+
+// Releases the messages of the first `used` events of an array, then stores up to `capacity` next events in it. Returns their
+// number. `size` is read only from the first event. To keep a message, set `message` to 0. An error takes no event.
+rakwire_result_t rakwire_poll_many(rakwire_endpoint_t endpoint,
+                                   rakwire_event_t *events,
+                                   size_t used,
+                                   size_t capacity);
 
 // Stores the local address of the socket, with the actual port.
 rakwire_result_t rakwire_local_address(rakwire_endpoint_t endpoint, rakwire_address_t *address);

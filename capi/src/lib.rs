@@ -36,8 +36,8 @@ pub use connections::{
 };
 pub use lifecycle::{
     rakwire_address_format, rakwire_address_parse, rakwire_endpoint_close, rakwire_endpoint_open,
-    rakwire_features, rakwire_flush, rakwire_guid, rakwire_local_address, rakwire_poll, rakwire_poll_next,
-    rakwire_update, rakwire_version,
+    rakwire_features, rakwire_flush, rakwire_guid, rakwire_local_address, rakwire_poll, rakwire_poll_many,
+    rakwire_poll_next, rakwire_update, rakwire_version,
 };
 pub use messages::{rakwire_broadcast, rakwire_message_release, rakwire_send};
 pub use options::rakwire_options_init;

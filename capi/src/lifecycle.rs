@@ -6,13 +6,14 @@ use std::net::SocketAddr;
 use rakwire_native::{BindError, lookup_blocking, polled};
 
 use crate::codes::{
-    Failure, Outcome, RAKWIRE_ERROR_ADDRESS, RAKWIRE_ERROR_BIND, RAKWIRE_ERROR_BUFFER, RAKWIRE_OK, guard,
+    Failure, Outcome, RAKWIRE_ERROR_ADDRESS, RAKWIRE_ERROR_ARGUMENT, RAKWIRE_ERROR_BIND,
+    RAKWIRE_ERROR_BUFFER, RAKWIRE_OK, guard,
 };
 use crate::convert::{address_of, set_error, socket_address};
 use crate::endpoint::Endpoint;
 use crate::incoming::Incoming;
 use crate::memory::{
-    self, Versioned, check_out, checked_struct, needed_text, store, write_struct, zeroed_struct,
+    self, StructArray, Versioned, check_out, checked_struct, needed_text, store, write_struct, zeroed_struct,
 };
 use crate::options::{self, Prepared};
 use crate::registry;
@@ -133,6 +134,47 @@ pub unsafe extern "C" fn rakwire_poll_next(
             }
             // SAFETY: as above.
             unsafe { take_event(endpoint, event) }
+        })
+    })
+}
+
+/// Releases the messages of the first `used` events of an array, then stores up to `capacity` next events in it. Returns their
+/// number. `size` is read only from the first event. To keep a message, set `message` to 0. An error takes no event.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_poll_many(
+    endpoint: RakwireEndpoint,
+    events: *mut RakwireEvent,
+    used: usize,
+    capacity: usize,
+) -> RakwireResult {
+    guard(|| {
+        // As in `rakwire_poll_next`, the events are read only after checking the thread of the endpoint.
+        registry::with(endpoint, |endpoint| {
+            if used > capacity {
+                return Err(Failure::with(
+                    RAKWIRE_ERROR_ARGUMENT,
+                    "more events were used than the array has",
+                ));
+            }
+            if capacity == 0 {
+                return Ok(0);
+            }
+            // SAFETY: the caller passes `capacity` events, with the size of each in the first one.
+            let events = unsafe { StructArray::new(events, capacity) }?;
+            for at in 0..used {
+                // SAFETY: the place is in the array, and the first version of the struct has this field.
+                let message = unsafe { &mut *(&raw mut (*events.place(at)).message) };
+                if *message != 0 {
+                    endpoint.messages.release(*message)?;
+                    *message = 0;
+                }
+            }
+            let mut stored = 0;
+            // SAFETY: as above.
+            while stored < capacity && unsafe { take_event(endpoint, events.sized_place(stored)) }? > 0 {
+                stored += 1;
+            }
+            Ok(memory::count(stored))
         })
     })
 }

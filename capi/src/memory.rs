@@ -139,6 +139,53 @@ pub(crate) unsafe fn zeroed_struct<'a, T: Versioned>(to: *mut T) -> Outcome<Opti
     }
 }
 
+/// A caller's array of structs, of which each has the `size` of the first one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StructArray<T> {
+    first: *mut T,
+    size: u32,
+}
+
+impl<T: Versioned> StructArray<T> {
+    /// Checks the first struct of an array.
+    ///
+    /// # Safety
+    /// `first` is null, or points to `count` times `size` writable bytes, where `size` is that of the first struct.
+    pub(crate) unsafe fn new(first: *mut T, count: usize) -> Outcome<Self> {
+        // SAFETY: required of the caller of this function.
+        let size = unsafe { caller_size(first) }?;
+        if count.checked_mul(size).is_none_or(|length| isize::try_from(length).is_err()) {
+            return Err(Failure::with(
+                RAKWIRE_ERROR_ARGUMENT,
+                "the array exceeds any object; was its length negative?",
+            ));
+        }
+        Ok(Self { first, size: size as u32 })
+    }
+
+    /// Returns the place of a struct.
+    ///
+    /// # Safety
+    /// The array has more than `at` structs.
+    pub(crate) unsafe fn place(self, at: usize) -> *mut T {
+        // SAFETY: the place is in the array. It is aligned, because `size` is a multiple of the alignment.
+        unsafe { self.first.byte_add(at * self.size as usize) }
+    }
+
+    /// Returns the place of a struct, after setting the `size` of the struct.
+    ///
+    /// # Safety
+    /// The array has more than `at` structs.
+    pub(crate) unsafe fn sized_place(self, at: usize) -> *mut T {
+        // SAFETY: required of the caller of this function; the struct begins with its `size`.
+        unsafe {
+            let place = self.place(at);
+            place.cast::<u32>().write(self.size);
+            place
+        }
+    }
+}
+
 /// Initialises a caller's struct, and sets its `size` to `size`. Fields that only a newer caller has become zero.
 ///
 /// # Safety

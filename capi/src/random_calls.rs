@@ -189,9 +189,10 @@ impl Known {
         }
         // SAFETY: the event has its actual size in `size`, or a size that is refused.
         let result = unsafe {
-            match random.below(2) {
+            match random.below(3) {
                 0 => rakwire_poll(endpoint, event.as_mut_ptr()),
-                _ => rakwire_poll_next(endpoint, event.as_mut_ptr()),
+                1 => rakwire_poll_next(endpoint, event.as_mut_ptr()),
+                _ => rakwire_poll_many(endpoint, event.as_mut_ptr(), random.below(3) as usize, 1),
             }
         };
         if let Some(event) = event.whole().filter(|_| result == 1) {

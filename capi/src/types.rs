@@ -240,9 +240,9 @@ pub struct RakwireOptions {
     pub handshake_timeout_ms: u32,
     /// The time after which a queued unreliable message is dropped. Default: 1,000.
     pub unreliable_timeout_ms: u32,
-    /// The interval between requests of a connection attempt. Default: 500.
+    /// The interval between transmissions of the first request of an attempt. Default: 500.
     pub connect_interval_ms: u32,
-    /// The number of requests of a connection attempt, 1 to 255; 1 and 2 count as 3. Default: 12.
+    /// The number of retransmissions of the first request of an attempt, 1 to 255; clamped to 3 to 254. Default: 12.
     pub connect_attempts: u32,
     /// The number of parts of a split message between progress events. Default: 0, no events.
     pub progress_interval: u32,
@@ -324,9 +324,9 @@ pub struct RakwireConnectOptions {
     pub connect_timeout_ms: u32,
     /// The timeout of the open connection, `timeout_ms` of rakwire_options_t. 0: the value of the endpoint.
     pub timeout_ms: u32,
-    /// The interval between requests. 0: the value of the endpoint.
+    /// The interval between transmissions of the first request. 0: the value of the endpoint.
     pub interval_ms: u32,
-    /// The number of requests; 1 and 2 count as 3. 0: the value of the endpoint.
+    /// The number of retransmissions of the first request, clamped to 3 to 254. 0: the value of the endpoint.
     pub attempts: u8,
     /// The RakNet protocol version. 0: the version of the endpoint, or the server's if that differs.
     pub protocol_version: u8,

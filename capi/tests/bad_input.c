@@ -55,6 +55,8 @@ static void wrong_endpoint(rakwire_endpoint_t endpoint, int code)
     memset(&event, 0xFF, sizeof event);
     EXPECT(code, rakwire_poll_next(endpoint, &event));
     EXPECT((int)UINT32_MAX, (int)event.size);
+    EXPECT(code, rakwire_poll_many(endpoint, &event, 1, 1));
+    EXPECT((int)UINT32_MAX, (int)event.size);
     EXPECT(code, rakwire_local_address(endpoint, &address));
     address.port = 9;
     EXPECT(code, rakwire_guid(endpoint, &guid));
@@ -134,11 +136,13 @@ static void wrong_sizes(rakwire_endpoint_t endpoint)
     memset(&event, 0, sizeof event);
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
     EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_next(endpoint, &event));
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_many(endpoint, &event, 1, 1));
     const uint32_t impossible[] = {100000, 3000, sizeof event + 136, sizeof event + 4, sizeof event - 8, UINT32_MAX};
     for (size_t at = 0; at < sizeof impossible / sizeof *impossible; at++) {
         event.size = impossible[at];
         EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
         EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_next(endpoint, &event));
+        EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll_many(endpoint, &event, 1, 1));
     }
     bytes_behind_a_struct(endpoint);
 
@@ -238,6 +242,8 @@ static void wrong_pointers(rakwire_endpoint_t endpoint)
     EXPECT(RAKWIRE_ERROR_MISALIGNED, rakwire_poll(endpoint, (rakwire_event_t *)(uintptr_t)((uintptr_t)event + 1)));
     EXPECT(RAKWIRE_ERROR_NULL, rakwire_poll_next(endpoint, NULL));
     EXPECT(RAKWIRE_ERROR_MISALIGNED, rakwire_poll_next(endpoint, (rakwire_event_t *)(uintptr_t)((uintptr_t)event + 1)));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_poll_many(endpoint, NULL, 0, 2));
+    EXPECT(RAKWIRE_ERROR_MISALIGNED, rakwire_poll_many(endpoint, (rakwire_event_t *)(uintptr_t)((uintptr_t)event + 1), 0, 1));
     EXPECT(RAKWIRE_ERROR_NULL, rakwire_endpoint_open(NULL, NULL));
     EXPECT(RAKWIRE_ERROR_NULL, rakwire_connect(endpoint, "127.0.0.1:9", NULL, NULL));
     rakwire_connection_t connection;

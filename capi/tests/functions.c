@@ -152,6 +152,77 @@ static void messages_in_one_call(rakwire_connection_t here)
     EXPECT(result == 0 && next.kind == 0 && next.message == 0 && borrowed() == 0);
 }
 
+/* The events of rakwire_poll_many(): structs of a newer version, which are longer than those of the library. */
+typedef struct {
+    rakwire_event_t event;
+    uint8_t newer[64];
+} longer_event_t;
+
+/* Checks the order of messages that arrive in several batches, and the release of each batch by the next call. */
+static void messages_in_batches(rakwire_connection_t here)
+{
+    enum { COUNT = 7, BATCH = 3 };
+    for (uint8_t number = 0; number < COUNT; number++) {
+        const uint8_t text[2] = {0x86, number};
+        OK(rakwire_send(client, here, text, 2, RAKWIRE_RELIABLE_ORDERED, 0, RAKWIRE_PRIORITY_MEDIUM, NULL));
+    }
+    longer_event_t batch[BATCH];
+    memset(batch, 0xAA, sizeof batch);
+    batch[0].event.size = sizeof batch[0];
+    rakwire_message_t released = 0, kept = 0;
+    size_t used = 0;
+    int arrived = 0, full = 0;
+    for (int frame = 0; frame < 10000 && arrived < COUNT; frame++) {
+        OK(rakwire_flush(client));
+        OK(rakwire_update(server));
+        int stored;
+        while ((stored = rakwire_poll_many(server, &batch[0].event, used, BATCH)) > 0) {
+            used = (size_t)stored;
+            full += used == BATCH;
+            EXPECT(borrowed() == used + (kept != 0));
+            for (size_t at = 0; at < used; at++) {
+                const rakwire_event_t *next = &batch[at].event;
+                EXPECT(next->size == sizeof batch[0] && batch[at].newer[0] == 0xAA && batch[at].newer[63] == 0xAA);
+                EXPECT(next->kind == RAKWIRE_EVENT_MESSAGE && next->length == 2 && next->data[1] == arrived++);
+            }
+            /* Keeps one message: the next call must not release it. */
+            if (kept == 0) {
+                kept = batch[0].event.message;
+                batch[0].event.message = 0;
+            } else {
+                released = batch[0].event.message;
+            }
+        }
+        EXPECT(stored == 0 && borrowed() == (kept != 0));
+        used = 0;
+    }
+    EXPECT(arrived == COUNT && full > 0);
+    EXPECT(rakwire_message_release(server, released) == RAKWIRE_ERROR_HANDLE);
+    OK(rakwire_message_release(server, kept));
+}
+
+/* Checks that a call without capacity and calls with wrong arguments leave the next event to the following call. */
+static void batches_that_take_no_event(rakwire_connection_t here)
+{
+    static const uint8_t text[2] = {0x86, 9};
+    rakwire_event_t batch[2];
+    memset(batch, 0, sizeof batch);
+    OK(rakwire_send(client, here, text, 2, RAKWIRE_RELIABLE_ORDERED, 0, RAKWIRE_PRIORITY_MEDIUM, NULL));
+    OK(rakwire_flush(client));
+    OK(rakwire_wait(server, 5000));
+    OK(rakwire_update(server));
+    EXPECT(rakwire_poll_many(server, NULL, 0, 0) == 0 && rakwire_poll_many(server, batch, 0, 0) == 0);
+    EXPECT(rakwire_poll_many(server, NULL, 0, 2) == RAKWIRE_ERROR_NULL);
+    EXPECT(rakwire_poll_many(server, batch, 0, 2) == RAKWIRE_ERROR_SIZE);
+    batch[0].size = sizeof batch[0];
+    EXPECT(rakwire_poll_many(server, batch, 3, 2) == RAKWIRE_ERROR_ARGUMENT);
+    EXPECT(rakwire_poll_many(server, batch, 0, SIZE_MAX) == RAKWIRE_ERROR_ARGUMENT);
+    batch[1].message = 1;
+    EXPECT(rakwire_poll_many(server, batch, 2, 2) == RAKWIRE_ERROR_HANDLE && batch[1].message == 1);
+    EXPECT(rakwire_poll_many(server, batch, 0, 2) == 1 && batch[0].kind == RAKWIRE_EVENT_MESSAGE && batch[0].data[1] == 9);
+    EXPECT(rakwire_poll_many(server, batch, 1, 2) == 0 && batch[0].message == 0 && borrowed() == 0);
+}
+
 static void statistics(rakwire_connection_t here)
 {
     rakwire_connection_info_t info;
@@ -281,6 +352,8 @@ static void plain(void)
     EXPECT(event.side == RAKWIRE_SIDE_SERVER && event.guid == guid);
     messages_and_receipts(here, there);
     messages_in_one_call(here);
+    messages_in_batches(here);
+    batches_that_take_no_event(here);
     statistics(here);
     rakwire_secure_peer_t peer;
     peer.size = sizeof peer;

@@ -31,7 +31,7 @@ namespace Rakwire.Transports
         public string Password = "";
         [Tooltip("The maximum length of a reliable message in bytes.")]
         public int MaxReliableLength = 256 * 1024;
-        [Tooltip("The time without an acknowledgement, in milliseconds, after which a connection is lost.")]
+        [Tooltip("The time without a datagram from the peer, in milliseconds, after which a connection with unacknowledged data is lost.")]
         public uint TimeoutMs = 10000;
         [Tooltip("The maximum time, in milliseconds, to deliver the last messages when a side stops.")]
         public int StopMs = 300;

@@ -1,4 +1,5 @@
 using System;
+using System.Collections.Generic;
 using System.Linq;
 using System.Threading;
 
@@ -146,6 +147,78 @@ namespace Rakwire.Tests
                 pair.Server.Dispose();
                 Expect.Throws<ObjectDisposedException>(() => kept[2].Data.ToArray());
                 kept[2].Dispose();
+            }
+        }
+
+        [Test]
+        static void messages_of_several_batches_arrive_in_order_and_stay_valid_when_kept()
+        {
+            const int Count = 500;
+            using (var pair = Pair.Connected())
+            {
+                for (int number = 0; number < Count; number++)
+                    pair.Client.Send(pair.There, new byte[] { 0x86, (byte)number, (byte)(number >> 8) });
+                pair.Client.Flush();
+                var kept = new List<KeptMessage>();
+                ulong mostBorrowed = 0;
+                for (int count = 0; count < Count;)
+                {
+                    pair.Server.Update();
+                    while (pair.Server.Poll(out var e))
+                        if (e.Kind == EventKind.Message)
+                        {
+                            Expect.Bytes(new byte[] { 0x86, (byte)count, (byte)(count >> 8) }, e.Data);
+                            mostBorrowed = Math.Max(mostBorrowed, pair.Server.Stats().BorrowedMessages);
+                            if (count++ % 100 == 0)
+                                kept.Add(e.Keep());
+                        }
+                    pair.Server.Flush();
+                    pair.Client.Update();
+                }
+                Expect.True(mostBorrowed > 5, "the library returned several events at once");
+                Expect.Equal((ulong)kept.Count, pair.Server.Stats().BorrowedMessages);
+                for (int number = 0; number < Count; number += 100)
+                    Expect.Bytes(new byte[] { 0x86, (byte)number, (byte)(number >> 8) }, kept[number / 100].Data);
+                foreach (KeptMessage message in kept)
+                    message.Dispose();
+                Expect.Equal(0ul, pair.Server.Stats().BorrowedMessages);
+            }
+        }
+
+        [Test]
+        static void events_that_wait_for_poll_belong_to_the_thread_and_end_with_the_endpoint()
+        {
+            using (var pair = Pair.Connected())
+            {
+                for (byte number = 0; number < 3; number++)
+                    pair.Client.Send(pair.There, new byte[] { 0x86, number });
+                pair.Client.Flush();
+                bool isFirst = false;
+                while (!isFirst)
+                {
+                    pair.Server.Update();
+                    isFirst = pair.Server.Poll(out var e) && e.Kind == EventKind.Message;
+                }
+                Expect.True(pair.Server.Stats().BorrowedMessages > 1, "further events wait for Poll");
+                Exception thrown = null;
+                var elsewhere = new Thread(() =>
+                {
+                    try
+                    {
+                        pair.Server.Poll(out var e);
+                    }
+                    catch (Exception exception)
+                    {
+                        thrown = exception;
+                    }
+                });
+                elsewhere.Start();
+                elsewhere.Join();
+                Expect.Equal(ErrorCode.Thread, ((RakwireException)thrown).Code);
+                Expect.True(pair.Server.Poll(out var second), "the next event");
+                Expect.Bytes(new byte[] { 0x86, 1 }, second.Data);
+                pair.Server.Dispose();
+                Expect.Fails(ErrorCode.Handle, () => pair.Server.Poll(out var third));
             }
         }
 

@@ -27,7 +27,7 @@ namespace Rakwire.Transports
         public ushort MaxClients = 64;
         [Tooltip("The password of the server. Clients send it unencrypted.")]
         public string Password = "";
-        [Tooltip("The time without an acknowledgement, in milliseconds, after which a connection is lost.")]
+        [Tooltip("The time without a datagram from the peer, in milliseconds, after which a connection with unacknowledged data is lost.")]
         public uint TimeoutMs = 10000;
         [Tooltip("The maximum time, in milliseconds, to deliver the last messages when the transport shuts down.")]
         public int ShutdownMs = 300;

@@ -62,7 +62,7 @@ async def test_banned_clients_are_refused_until_the_ban_is_removed() -> None:
             server.ban("no such network")
         for number in range(63):
             server.ban(f"198.51.100.{number}")
-        with pytest.raises(rakwire.RakwireError, match="remove one"):
+        with pytest.raises(rakwire.RakwireError, match="remove a ban"):
             server.ban("203.0.113.1")
 
 

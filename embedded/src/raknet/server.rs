@@ -24,7 +24,7 @@ impl core::fmt::Display for BanError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::NoList => "there is no ban list; provide one with `set_ban_list`",
-            Self::Full => "the ban list is full; remove one or use a wider pattern",
+            Self::Full => "the ban list is full; remove a pattern with `unban`, or ban a wider pattern",
         })
     }
 }

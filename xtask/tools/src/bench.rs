@@ -12,7 +12,7 @@ use xtask::targets::WASM;
 use xtask::tasks;
 
 /// The measurements that have a page with figures, in the order of `all`. The empty name is that of other RakNets.
-const PUBLISHED: [&str; 7] = ["", "fields", "relay", "secure", "transports", "game", "npm"];
+const PUBLISHED: [&str; 8] = ["", "fields", "relay", "secure", "transports", "game", "npm", "doors"];
 
 /// The arguments of measurements.
 #[derive(Args)]
@@ -26,12 +26,12 @@ pub(crate) struct Options {
     /// - `secure`: secure connections compared with plain ones over loopback
     /// - `transports`: transports of the npm package with latency and loss; needs root, Linux and /dev/net/tun
     /// - `fields`: quinn, ENet, KCP, renet and GameNetworkingSockets with the same workload
+    /// - `doors`: C, C#, Python and Bevy with the same workload as the native client, and Bevy's renet backend
     /// - `game`: the number of players that the server of the snowball fight can serve
     ///
     /// `--quick` measures everything once and small, without meaningful timings; `--runs N`, `--only NAME,…`, `--keep`,
     /// `--resume` and others are those of `cargo run --release -p rakwire-bench -- run --help`. `--publish` writes the
-    /// figures into the page of the measurement, and `--instructions` only counts the instructions of the hot paths and
-    /// writes their table.
+    /// figures into their page, and `--instructions` only counts the instructions of the hot paths for their table.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -83,7 +83,7 @@ fn measure(shell: &Shell, part: &str, more: &[&str]) -> Result<()> {
         }
         ("fields", _) => drop(fields::build(shell)?),
         ("game", _) => drop(artifacts::fast_programs(shell)?),
-        ("secure", _) => {}
+        ("secure" | "doors", _) => {}
         _ => bail!("`bench` has no measurement {part:?} with {more:?}; see `cargo xtask bench --help`"),
     }
     run(shell, &[&[if part.is_empty() { "run" } else { part }], more].concat())

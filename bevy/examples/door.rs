@@ -1,13 +1,8 @@
-//! Measures round trips and messages per second over loopback, and compares them with replicon's renet backend.
+//! A server and a client of `cargo xtask bench doors` in Bevy: door rakwire|renet WINDOW SECONDS.
 //!
-//! ```sh
-//! cargo bench              # 5 rounds of 2 seconds for each figure
-//! cargo bench -- 9 3       # 9 rounds of 3 seconds
-//! ```
-//!
-//! A server and a client run alternately in one thread without a pause, so each figure includes the frames of both.
-//! Rounds of rakwire and renet alternate. Each pair of rounds has a ratio, and the median of these ratios is reported:
-//! load from other programs affects it less than it affects the absolute figures.
+//! Both run alternately in one thread without a pause, so each figure includes the frames of both. The client keeps
+//! WINDOW messages of 64 bytes in flight. After a warm-up of half the time the program prints `connected` and waits for
+//! a line. Then it measures for SECONDS, and prints the number of echoes and the elapsed seconds.
 
 use std::error::Error;
 use std::net::UdpSocket;
@@ -25,9 +20,7 @@ use rakwire_bevy::{ClientSettings, RakwireClient, RakwireRepliconPlugins, Rakwir
 use serde::{Deserialize, Serialize};
 
 /// Payload length of each message, in bytes.
-const LENGTH: usize = 100;
-/// Messages that the server sends per frame.
-const A_FRAME: usize = 200;
+const LENGTH: usize = 64;
 /// Time limit for connecting.
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -142,74 +135,54 @@ impl Pair {
         self.client.world().resource::<Arrived>().0
     }
 
-    /// Returns the number of round trips per second, with one ping in flight at a time.
-    fn round_trips(&mut self, time: Duration) -> f64 {
+    fn send(&mut self, count: u64) {
+        for _ in 0..count {
+            self.client.world_mut().write_message(Ping(vec![7; LENGTH]));
+        }
+    }
+
+    /// Keeps messages in flight for a time, and then waits for the last echoes. Returns the number of echoes within the
+    /// time.
+    fn play(&mut self, window: u64, time: Duration) -> (u64, Duration) {
         let (begin, first) = (Instant::now(), self.arrived());
         let mut before = first;
-        self.client.world_mut().write_message(Ping(vec![7; LENGTH]));
+        self.send(window);
         while begin.elapsed() < time {
             self.client.update();
             self.server.update();
-            if self.arrived() > before {
-                before = self.arrived();
-                self.client.world_mut().write_message(Ping(vec![7; LENGTH]));
-            }
+            let arrived = self.arrived();
+            self.send(arrived - before);
+            before = arrived;
         }
-        (self.arrived() - first) as f64 / begin.elapsed().as_secs_f64()
-    }
-
-    /// Returns the number of messages per second from the server to the client.
-    fn messages(&mut self, time: Duration) -> f64 {
-        let (begin, first) = (Instant::now(), self.arrived());
-        while begin.elapsed() < time {
-            for _ in 0..A_FRAME {
-                let message = Pong(vec![7; LENGTH]);
-                let targets = SendTargets::CLIENTS_ONLY;
-                self.server.world_mut().write_message(ToClients { targets, message });
-            }
+        let result = (before - first, begin.elapsed());
+        while self.arrived() < before + window {
             self.frame();
         }
-        (self.arrived() - first) as f64 / begin.elapsed().as_secs_f64()
+        result
     }
 }
 
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or_default()
+fn wait_for_line() -> Result<(), Failure> {
+    std::io::stdin().read_line(&mut String::new())?;
+    Ok(())
 }
 
 fn main() -> Result<(), Failure> {
-    // Cargo passes `--bench`.
-    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
-    let rounds: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
-    let time = Duration::from_secs(arguments.next().map_or(Ok(2), |text| text.parse())?);
-    type Measure = fn(&mut Pair, Duration) -> f64;
-    let kinds: [(&str, Measure); 2] = [("round trips", Pair::round_trips), ("messages", Pair::messages)];
-    println!(
-        "a second, medians of {rounds} rounds of {time:?}; messages of {LENGTH} bytes, reliable and ordered"
-    );
-    for (name, measure) in kinds {
-        let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            let (our, their) = (
-                measure(&mut Pair::rakwire()?.connected()?, time),
-                measure(&mut Pair::renet()?.connected()?, time),
-            );
-            if our == 0.0 || their == 0.0 {
-                return Err("no message arrived in a round".into());
-            }
-            ours.push(our);
-            theirs.push(their);
-            ratios.push(our / their);
-        }
-        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = ratios.iter().copied().fold(0.0, f64::max);
-        println!(
-            "{name}: rakwire {:.0}, renet {:.0}; ratio {:.2}, {least:.2} to {most:.2}",
-            median(ours),
-            median(theirs),
-            median(ratios)
-        );
-    }
-    Ok(())
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [backend, window, seconds] = &arguments[..] else {
+        return Err("usage: door rakwire|renet WINDOW SECONDS".into());
+    };
+    let (window, time) = (window.parse()?, Duration::from_secs_f64(seconds.parse()?));
+    let pair = match backend.as_str() {
+        "rakwire" => Pair::rakwire()?,
+        "renet" => Pair::renet()?,
+        _ => return Err("the backend must be rakwire or renet".into()),
+    };
+    let mut pair = pair.connected()?;
+    pair.play(window, time / 2);
+    println!("connected");
+    wait_for_line()?;
+    let (echoes, elapsed) = pair.play(window, time);
+    println!("{echoes} {}", elapsed.as_secs_f64());
+    wait_for_line()
 }
