@@ -5,7 +5,7 @@ using System.Threading;
 
 namespace Rakwire.Tests
 {
-    /// <summary>Runs the component in docs/from-unity.md, which csharp/check extracts to a file.</summary>
+    /// <summary>Runs the component in docs/from-unity.md, which csharp/check extracts to a file with the port RAKWIRE_PORT.</summary>
     static class DocumentTests
     {
         static void Call(object component, string method) =>
@@ -15,7 +15,7 @@ namespace Rakwire.Tests
         static void the_component_in_the_unity_document_receives_an_echo()
         {
             var options = Pair.ServerOptions();
-            options.BindAddress = "127.0.0.1:19132";
+            options.BindAddress = "127.0.0.1:" + Environment.GetEnvironmentVariable("RAKWIRE_PORT");
             UnityEngine.Debug.Lines.Clear();
             var component = new EchoClient();
             using (var server = new Endpoint(options))
