@@ -18,8 +18,8 @@ mod lifecycle;
 mod memory;
 mod messages;
 mod options;
-#[cfg(test)]
-mod random_calls;
+#[cfg(any(test, feature = "random-calls"))]
+pub mod random_calls;
 mod registry;
 mod secure_peer;
 mod security;

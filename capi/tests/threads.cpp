@@ -112,10 +112,31 @@ static void a_peer_is_used_on_another_thread()
     RakPeerInterface::DestroyInstance(peer);
 }
 
+static void a_peer_is_destroyed_on_another_thread_while_its_own_is_running()
+{
+    using namespace RakNet;
+    RakPeerInterface *other = RakPeerInterface::GetInstance();
+    SocketDescriptor socket(0, "127.0.0.1");
+    std::thread([other, &socket] {
+        RakPeerInterface *peer = RakPeerInterface::GetInstance();
+        EXPECT(peer->Startup(4, &socket, 1) == RAKNET_STARTED);
+        socket.port = peer->GetMyBoundAddress().GetPort();
+        elsewhere([peer] { RakPeerInterface::DestroyInstance(peer); });
+        // The socket is still open.
+        EXPECT(other->Startup(4, &socket, 1) == SOCKET_PORT_ALREADY_IN_USE);
+#ifndef NDEBUG
+        RakPeerInterface::DestroyInstance(peer);
+#endif
+    }).join();
+    EXPECT(other->Startup(4, &socket, 1) == RAKNET_STARTED);
+    RakPeerInterface::DestroyInstance(other);
+}
+
 int main()
 {
     an_event_is_destroyed_on_another_thread();
     a_peer_is_used_on_another_thread();
+    a_peer_is_destroyed_on_another_thread_while_its_own_is_running();
     std::puts("done");
     return EXIT_SUCCESS;
 }

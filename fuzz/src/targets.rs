@@ -14,9 +14,10 @@ use crate::udp_front;
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const ALL: [(&str, Target); 14] = [
+pub const ALL: [(&str, Target); 15] = [
     ("admission", admission),
     ("awareness", awareness),
+    ("capi", capi),
     ("data_channels", data_channels),
     ("datagram", datagram),
     ("endpoint", endpoint),
@@ -45,6 +46,11 @@ pub fn admission(bytes: &[u8]) {
 /// Checks the relay's inspection of a flow with arbitrary datagrams from client and server, for each protocol kind.
 pub fn awareness(bytes: &[u8]) {
     protocols::flow(bytes);
+}
+
+/// Calls the functions of the C API with arbitrary handles, sizes, lengths, strings and numbers.
+pub fn capi(bytes: &[u8]) {
+    rakwire_fuzz_capi::random_calls::run_input(bytes);
 }
 
 /// Checks the relay's data channel port with datagrams from arbitrary sources.

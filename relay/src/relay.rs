@@ -594,11 +594,16 @@ mod tests {
         let mut targets = Targets::default();
         let (name, settings) = ("game".parse().unwrap(), Target::new("localhost:1".parse().unwrap()));
         targets.insert(ResolvedTarget::new(name, settings, old));
-        let app = Arc::new(App::new(Admission::new(&config, targets).unwrap(), &config, None));
+        let admission = Admission::new(&config, targets.clone()).unwrap();
+        let app = Arc::new(App::new(admission, &config, None));
         let mut beside = JoinSet::new();
         start_beside(&mut beside, &app, None);
-        while app.admission.targets().find("game").unwrap().address == old {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        for _ in 0..3 {
+            app.admission.reload(&config, targets.clone()).unwrap();
+            assert_eq!(app.admission.targets().find("game").unwrap().address, old);
+            while app.admission.targets().find("game").unwrap().address == old {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
         }
     }
 

@@ -5,8 +5,10 @@
 // Differences from RakNet 4:
 // - There is no network thread. The peer works only while Receive() is called, so call it each frame until it returns null.
 // - A peer belongs to the thread that calls Startup(), until Shutdown(). A call on another thread fails, as its return type
-//   allows, and stops a debug build by assert(), because the peer has no locks. A peer that is destroyed on another thread,
-//   which is allowed once its own thread has ended, sends no notifications. It has one socket.
+//   allows, and stops a debug build by assert(), because the peer has no locks. It has one socket.
+// - DestroyInstance() on another thread is allowed once the thread of the peer has ended, which closes the socket without
+//   notifications. While that thread is running, it stops a debug build by assert(); in other builds the socket stays open,
+//   and the connections stay until their timeouts, until that thread ends.
 // - The first byte of a message must be ID_TIMESTAMP (27) or above. RakNet also lets programs send its internal ids.
 // - CloseConnection() and Shutdown() always notify the remote. CloseConnection() also cancels connection attempts.
 // - Send() returns 0 if no connection can accept the message. RakNet returns a number and drops the message.
@@ -459,7 +461,7 @@ private:
     RakPeerInterface() {}
     ~RakPeerInterface()
     {
-        if (owner_.is_here())
+        if (owner_.allows_destruction())
             Shutdown(0);
         for (OwnedPacket *packet : packets_)
             delete packet;

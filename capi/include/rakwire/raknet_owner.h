@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cassert>
+#include <memory>
 #include <thread>
 
 namespace RakNet {
@@ -16,7 +17,10 @@ public:
     bool claim() noexcept
     {
         std::thread::id none;
-        return thread_.compare_exchange_strong(none, std::this_thread::get_id()) || allows();
+        if (!thread_.compare_exchange_strong(none, std::this_thread::get_id()))
+            return allows();
+        running_ = running();
+        return true;
     }
     void release() noexcept { thread_.store(std::thread::id()); }
     // True on the thread of the owner, and on every thread while there is none.
@@ -32,9 +36,24 @@ public:
         assert(is_allowed && "a peer belongs to the thread that called Startup()");
         return is_allowed;
     }
+    // Like is_here, but stops a debug build on another thread while the thread of the owner is running.
+    bool allows_destruction() const noexcept
+    {
+        const bool is_allowed = is_here();
+        assert((is_allowed || running_.expired()) && "a peer is destroyed on another thread while its own is running");
+        return is_allowed;
+    }
 
 private:
+    // Returns an object that lives as long as this thread.
+    static std::shared_ptr<const char> running()
+    {
+        static thread_local const std::shared_ptr<const char> own = std::make_shared<const char>();
+        return own;
+    }
+
     std::atomic<std::thread::id> thread_{std::thread::id()};
+    std::weak_ptr<const char> running_;
 };
 
 }  // namespace detail

@@ -12,25 +12,29 @@ use crate::endpoint::{Carrier, ClientLimits, DropReasons};
 pub struct GameProtocol;
 
 /// The time after which an unacknowledged reliable chunk is retransmitted.
+///
+/// On a long path it is the measured retransmission timeout, up to a quarter of [`Config::timeout`] and at most four
+/// seconds, so that a connection retransmits several times before it is lost. If that timeout is shorter than four
+/// seconds, the bound is one second or a third of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResendInterval {
-    /// After this time or, on longer paths, after the measured retransmission timeout, which is at most one second.
+    /// After this time or, on longer paths, after the measured retransmission timeout.
     ///
     /// Timeouts without an acknowledgement do not lengthen the interval.
     AtLeast(Duration),
-    /// After the measured retransmission timeout within these bounds, with exponential backoff while no
-    /// acknowledgement arrives.
+    /// After the measured retransmission timeout within these bounds, with exponential backoff up to one second while
+    /// no acknowledgement arrives.
     Measured {
         /// The minimum timeout.
         min: Duration,
-        /// The maximum timeout, which also applies before the first RTT sample.
+        /// The maximum timeout, which also applies before the first RTT sample, but then only up to one second.
         max: Duration,
     },
 }
 
 impl ResendInterval {
-    /// The measured retransmission timeout, between 10 ms and one second.
-    pub const MEASURED: Self = Self::Measured { min: Duration::from_millis(10), max: Duration::from_secs(1) };
+    /// The measured retransmission timeout, between 10 ms and four seconds.
+    pub const MEASURED: Self = Self::Measured { min: Duration::from_millis(10), max: Duration::from_secs(4) };
 }
 
 impl Default for ResendInterval {

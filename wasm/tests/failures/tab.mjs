@@ -38,6 +38,9 @@ const GO_ON = (open) => `(async () => {
   return globalThis.events.join(", ");
 })()`;
 
+/** Matches the observations of a page that has an open connection. */
+const IS_OPEN = /^(open|goes on|interrupted, resumed)$/;
+
 /** The number of times that a timer of the page has run. */
 const TICKS = "globalThis.ticks";
 const TICK = `(${TICKS} = 0, setInterval(() => (${TICKS} += 1), 5), undefined)`;
@@ -66,6 +69,13 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
   const ends = () => echo.logged().match(/(?<= disconnected .*reason=).*/g) ?? [];
   const rows = [];
 
+  /** Closes a tab. If it has an open connection, waits until the server has logged its end. */
+  async function close(tab, isOpen) {
+    const before = ends().length;
+    await tab.close();
+    await until(() => ends().length === before + (isOpen ? 1 : 0), "the server has logged the end of the connection");
+  }
+
   /**
    * Opens a tab with a connection and calls `happens` on it. `later` returns the observations of the page afterwards.
    */
@@ -83,8 +93,7 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
     const ms = Math.round(performance.now() - startedAt);
     rows.push({ what, seen: { page, server: ends()[before] }, expected, ms, deadlineMs: 2 * SILENCE_MS });
     if (what !== "closed") {
-      await tab.close();
-      await until(() => ends().length > before, "the server has logged the end of the connection");
+      await close(tab, IS_OPEN.test(page));
     }
   }
 
@@ -111,7 +120,7 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
     const [page, look] = way.cut ? ["interrupted, resumed", GO_ON(open)] : ["goes on", ECHO];
     let other;
     await row("frozen", async (tab) => (other = await freeze(tab)), { page, server: undefined }, (tab) => tab.evaluate(look));
-    await other.close();
+    await close(other, true);
     const given = { page: "lost", server: SILENT };
     await row("stopped until the server gives it up", (tab) => tab.stop(), given, async (tab) => {
       await tab.goOn();

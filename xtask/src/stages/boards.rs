@@ -50,7 +50,7 @@ pub(super) fn generated_input() -> [Stage; 6] {
             .tier(Tier::Nightly, "the models change less often than the code"),
         Stage::new("miri", "no undefined behaviour where the core computes with indices and bits", &miri::NEEDS, miri::stage)
             .tier(Tier::Nightly, "an interpreter, with another compiler"),
-        Stage::in_tools("fuzz", "generated input against the core and the game, for a minute", &FUZZ)
+        Stage::in_tools("fuzz", "generated input against the core, the game and the C API, for a minute", &FUZZ)
             .tier(Tier::Nightly, "takes minutes, and rarely finds anything"),
         Stage::in_tools("soak", "a server and clients that come and go for a minute leave no files or tasks behind, and the heap does not grow", &[])
             .uses(Resource::ReleaseProfile).tier(Tier::Nightly, "compiles the driver with optimisation"),

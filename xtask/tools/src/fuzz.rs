@@ -1,4 +1,4 @@
-//! Fuzzing and soaking of the core, the relay's flows and the game.
+//! Fuzzing and soaking of the core, the relay's flows, the game and the C API.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,11 @@ const FOLDER: &str = "fuzz";
 /// The targets, and the number of inputs that the stage tries, about a minute in total. The stage uses a fixed seed, so
 /// that its result does not depend on chance; the command searches further.
 #[rustfmt::skip]
-const TARGETS: [(&str, u32); 14] = [
+const TARGETS: [(&str, u32); 15] = [
     ("datagram", 8_000_000), ("offline", 20_000_000), ("endpoint", 15_000), ("game", 5_000), ("rabbit", 400_000),
     ("message", 400_000), ("relay", 200_000), ("awareness", 1_000_000), ("snowfight", 600), ("secure", 20_000),
     ("front", 100_000), ("data_channels", 200_000), ("proxy", 2_000_000), ("admission", 20_000),
+    ("capi", 40_000),
 ];
 /// The default duration of the command.
 const DEFAULT_SECONDS: u32 = 60;

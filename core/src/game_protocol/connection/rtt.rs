@@ -21,9 +21,22 @@ const MAX_SPURIOUS_BACKOFF: u8 = 10;
 /// Retransmissions are the protocol's only keep-alive, so several must fit into `Config::timeout`.
 const MAX_STREAM_TIMEOUT: u32 = 2_000_000;
 
-/// The maximum retransmission timeout over datagrams in microseconds, like that of [`ResendInterval::MEASURED`]. A
-/// longer resend interval takes precedence.
-const MAX_TIMEOUT: u32 = 1_000_000;
+/// The maximum interval that is not measured: before the first RTT sample, and after timeouts without an
+/// acknowledgement.
+///
+/// RFC 6298, section 2.1 also starts with one second. A longer minimum takes precedence.
+const MAX_UNMEASURED: Duration = Duration::from_secs(1);
+
+/// The maximum retransmission timeout over datagrams. A longer resend interval takes precedence.
+const MAX_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Returns the maximum retransmission timeout over datagrams in microseconds, if the connection is lost after `timeout`
+/// without packets.
+///
+/// Three retransmissions fit into a timeout of four seconds or more, and two into a shorter one.
+fn longest_interval(timeout: Duration) -> u32 {
+    micros((timeout / 4).clamp(MAX_UNMEASURED, MAX_TIMEOUT).min(timeout / 3))
+}
 
 /// The smoothed round-trip time and its variation in microseconds (RFC 6298, section 2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,12 +48,18 @@ pub(super) struct RttEstimator {
     spurious_backoff: u8,
     /// The time of the last doubling after a spurious retransmission.
     doubled_at: Instant,
+    /// The time of the last sample.
+    sampled_at: Instant,
+    /// Set if no chunk has yielded a sample for a connection timeout: the RTT may have become much longer.
+    is_outdated: bool,
 }
 
 impl RttEstimator {
     /// Adds the RTT sample of a chunk that was sent once, at `sent_at`.
     pub(super) fn on_sample(&mut self, now: Instant, sent_at: Instant) {
         self.sample(now.micros_since(sent_at));
+        self.sampled_at = now;
+        self.is_outdated = false;
         if sent_at >= self.doubled_at {
             self.spurious_backoff = 0;
         }
@@ -50,10 +69,11 @@ impl RttEstimator {
     ///
     /// If every chunk is retransmitted before its acknowledgement arrives, no acknowledgement yields an RTT sample (RFC
     /// 6298, section 3). The interval then stays longer until a chunk that was sent after the doubling yields a sample.
-    pub(super) fn on_spurious_resend(&mut self, now: Instant, resend: ResendInterval) {
-        if now >= self.doubled_at.plus_micros(self.interval(resend)) {
+    pub(super) fn on_spurious_resend(&mut self, now: Instant, resend: ResendInterval, timeout: Duration) {
+        if now >= self.doubled_at.plus_micros(self.interval(resend, timeout)) {
             self.spurious_backoff = (self.spurious_backoff + 1).min(MAX_SPURIOUS_BACKOFF);
             self.doubled_at = now;
+            self.is_outdated = self.sampled_at + timeout <= now;
         }
     }
 
@@ -87,15 +107,28 @@ impl RttEstimator {
         self.spurious_backoff = 0;
     }
 
-    /// Returns the resend interval in microseconds over a path whose losses are only presumed.
-    pub(super) fn interval(&self, resend: ResendInterval) -> u32 {
+    /// Returns the resend interval in microseconds over a path whose losses are only presumed. The connection is lost
+    /// after `timeout` without packets.
+    pub(super) fn interval(&self, resend: ResendInterval, timeout: Duration) -> u32 {
+        let longest = longest_interval(timeout);
         let shortest = self.shortest_interval(resend);
         let most = match resend {
-            ResendInterval::AtLeast(_) => MAX_TIMEOUT,
-            ResendInterval::Measured { max, .. } => micros(max),
+            ResendInterval::AtLeast(_) => longest.max(shortest),
+            ResendInterval::Measured { min, max } => longest.min(micros(max)).max(micros(min)).max(1),
         };
-        let timeout = shortest.max(self.variable()).saturating_mul(1 << self.spurious_backoff);
-        timeout.min(most.max(shortest))
+        let plain = shortest.max(self.variable());
+        plain.saturating_mul(1 << self.spurious_backoff).min(self.longest_doubled(plain)).min(most)
+    }
+
+    /// Returns the bound of `plain` after spurious retransmissions in microseconds.
+    ///
+    /// A duplicate on the path counts as a spurious retransmission. The bound is therefore longer than a second only if
+    /// the RTT is long or unknown.
+    fn longest_doubled(&self, plain: u32) -> u32 {
+        if self.srtt == 0 || self.is_outdated {
+            return u32::MAX;
+        }
+        self.variable().saturating_mul(4).max(micros(MAX_UNMEASURED)).max(plain)
     }
 
     /// Returns the resend interval in microseconds if a loss is known, or if there is no time to wait for the
@@ -109,10 +142,11 @@ impl RttEstimator {
         match resend {
             ResendInterval::AtLeast(interval) => micros(interval).max(1),
             ResendInterval::Measured { min, max } => {
-                let plain = if self.srtt == 0 { micros(max) } else { self.variable() };
+                let max = micros(max.min(MAX_UNMEASURED));
+                let plain = if self.srtt == 0 { max } else { self.variable() };
                 let waited = plain.saturating_mul(1 << backoff);
                 // Contradictory bounds must not panic: the minimum takes precedence.
-                waited.min(micros(max)).max(micros(min)).max(1)
+                waited.min(max).max(micros(min)).max(1)
             }
         }
     }
@@ -204,6 +238,7 @@ mod tests {
     use super::*;
 
     const INTERVAL: u32 = 100_000;
+    const TIMEOUT: Duration = Duration::from_secs(15);
 
     /// Retransmits up to `due` chunks in the interval that starts at `now`; returns how many the limit allowed.
     fn resend(limit: &mut ResendLimit, now: Instant, due: u16, last_acked_at: Instant) -> u16 {
@@ -239,9 +274,9 @@ mod tests {
     #[test]
     fn contradictory_timeout_bounds_yield_the_minimum() {
         let (min, max) = (Duration::from_millis(20), Duration::from_millis(10));
-        assert_eq!(RttEstimator::default().interval(ResendInterval::Measured { min, max }), 20_000);
+        assert_eq!(RttEstimator::default().interval(ResendInterval::Measured { min, max }, TIMEOUT), 20_000);
         let never = ResendInterval::Measured { min: Duration::ZERO, max: Duration::ZERO };
-        assert_eq!(RttEstimator::default().interval(never), 1);
+        assert_eq!(RttEstimator::default().interval(never, TIMEOUT), 1);
     }
 
     #[test]
@@ -249,18 +284,39 @@ mod tests {
         let mut rtt = RttEstimator::default();
         rtt.sample(3_000);
         rtt.back_off();
-        assert_eq!(rtt.interval(ResendInterval::default()), 100_000);
+        assert_eq!(rtt.interval(ResendInterval::default(), TIMEOUT), 100_000);
     }
 
     #[test]
-    fn the_default_interval_is_the_retransmission_timeout_of_a_long_path_and_at_most_one_second() {
-        let interval_at = |rtt_micros| {
-            let mut rtt = RttEstimator::default();
-            (0..200).for_each(|_| rtt.sample(rtt_micros));
-            rtt.interval(ResendInterval::default())
-        };
-        assert!((250_000..260_000).contains(&interval_at(250_000)), "{}", interval_at(250_000));
-        assert_eq!(interval_at(5_000_000), 1_000_000);
+    fn the_interval_is_the_retransmission_timeout_of_a_long_path_and_at_most_a_quarter_of_the_connection_timeout()
+     {
+        for resend in [ResendInterval::default(), ResendInterval::MEASURED] {
+            let interval_at = |rtt_micros, timeout| {
+                let mut rtt = RttEstimator::default();
+                (0..200).for_each(|_| rtt.sample(rtt_micros));
+                rtt.interval(resend, timeout)
+            };
+            for micros in [250_000, 2_500_000] {
+                let interval = interval_at(micros, TIMEOUT);
+                assert!((micros..micros + 10_000).contains(&interval), "{resend:?}: {interval}");
+            }
+            for (seconds, most) in
+                [(0, 0), (2, 666_666), (3, 1_000_000), (4, 1_000_000), (15, 3_750_000), (60, 4_000_000)]
+            {
+                let shortest = if resend == ResendInterval::MEASURED { 10_000 } else { 100_000 };
+                let interval = interval_at(9_000_000, Duration::from_secs(seconds));
+                assert_eq!(interval, most.max(shortest), "{resend:?} with a timeout of {seconds} s");
+            }
+            assert_eq!(interval_at(9_000_000, Duration::MAX), 4_000_000);
+        }
+    }
+
+    #[test]
+    fn a_minimum_above_the_bound_takes_precedence() {
+        let min = Duration::from_secs(5);
+        for resend in [ResendInterval::AtLeast(min), ResendInterval::Measured { min, max: min }] {
+            assert_eq!(RttEstimator::default().interval(resend, TIMEOUT), 5_000_000, "{resend:?}");
+        }
     }
 
     #[test]
@@ -271,10 +327,10 @@ mod tests {
             (0..200).for_each(|_| rtt.on_sample(at(30), at(0)));
             let mut intervals = [0; 6];
             for interval in &mut intervals {
-                let now = rtt.doubled_at.max(at(100)).plus_micros(rtt.interval(resend));
-                rtt.on_spurious_resend(now, resend);
-                rtt.on_spurious_resend(now.plus_micros(1_000), resend);
-                *interval = rtt.interval(resend) / 1_000;
+                let now = rtt.doubled_at.max(at(100)).plus_micros(rtt.interval(resend, TIMEOUT));
+                rtt.on_spurious_resend(now, resend, TIMEOUT);
+                rtt.on_spurious_resend(now.plus_micros(1_000), resend, TIMEOUT);
+                *interval = rtt.interval(resend, TIMEOUT) / 1_000;
             }
             assert_eq!(
                 intervals,
@@ -282,7 +338,7 @@ mod tests {
                 "{resend:?}"
             );
             rtt.on_sample(rtt.doubled_at.plus_micros(30_000), rtt.doubled_at);
-            assert!(rtt.interval(resend) < 2 * start * 1_000, "{resend:?}");
+            assert!(rtt.interval(resend, TIMEOUT) < 2 * start * 1_000, "{resend:?}");
         }
     }
 
@@ -291,11 +347,11 @@ mod tests {
         let at = |millis: u32| Instant::ZERO.plus_micros(10_000_000 + millis * 1_000);
         let mut rtt = RttEstimator::default();
         rtt.on_sample(at(30), at(0));
-        rtt.on_spurious_resend(at(200), ResendInterval::default());
+        rtt.on_spurious_resend(at(200), ResendInterval::default(), TIMEOUT);
         rtt.on_sample(at(230), at(199));
-        assert_eq!(rtt.interval(ResendInterval::default()), 200_000);
+        assert_eq!(rtt.interval(ResendInterval::default(), TIMEOUT), 200_000);
         rtt.on_sample(at(240), at(210));
-        assert_eq!(rtt.interval(ResendInterval::default()), 100_000);
+        assert_eq!(rtt.interval(ResendInterval::default(), TIMEOUT), 100_000);
     }
 
     #[test]
@@ -331,25 +387,28 @@ mod tests {
     #[test]
     fn a_measured_interval_follows_rtt_samples_and_backoff_within_its_bounds() {
         let mut rtt = RttEstimator::default();
-        assert_eq!(rtt.interval(ResendInterval::MEASURED), 1_000_000);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED, TIMEOUT), 1_000_000);
         for _ in 0..200 {
             rtt.sample(40_000);
         }
-        let calm = rtt.interval(ResendInterval::MEASURED);
+        let calm = rtt.interval(ResendInterval::MEASURED, TIMEOUT);
         assert!((39_000..45_000).contains(&calm), "{calm}");
         rtt.back_off();
-        assert_eq!(rtt.interval(ResendInterval::MEASURED), 2 * calm);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED, TIMEOUT), 2 * calm);
         for _ in 0..100 {
             rtt.back_off();
         }
-        assert_eq!(rtt.interval(ResendInterval::MEASURED), 16 * calm);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED, TIMEOUT), 16 * calm);
         rtt.reset_backoff();
-        assert_eq!(rtt.interval(ResendInterval::MEASURED), calm);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED, TIMEOUT), calm);
         for _ in 0..200 {
             rtt.sample(1);
         }
-        assert_eq!(rtt.interval(ResendInterval::MEASURED), 10_000);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED, TIMEOUT), 10_000);
+        rtt.sample(300_000);
+        (0..100).for_each(|_| rtt.back_off());
+        assert_eq!(rtt.interval(ResendInterval::MEASURED, TIMEOUT), 1_000_000);
         rtt.sample(u32::MAX);
-        assert_eq!(rtt.interval(ResendInterval::MEASURED), 1_000_000);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED, TIMEOUT), 3_750_000);
     }
 }

@@ -223,7 +223,7 @@ impl Sender {
         if self.is_closing || cx.config.carrier != Carrier::Datagrams {
             self.rtt.shortest_interval(resend)
         } else {
-            self.rtt.interval(resend)
+            self.rtt.interval(resend, cx.config.timeout)
         }
     }
 
@@ -354,7 +354,7 @@ impl Sender {
     fn note_repeated_ack(&mut self, cx: &Context<'_, '_>) {
         if self.counts.late < self.counts.resent {
             self.counts.late += 1;
-            self.rtt.on_spurious_resend(cx.now, cx.config.resend_interval);
+            self.rtt.on_spurious_resend(cx.now, cx.config.resend_interval, cx.config.timeout);
         }
     }
 

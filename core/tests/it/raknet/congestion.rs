@@ -308,13 +308,16 @@ fn messages(control: CongestionControl, conditions: Conditions, seed: u64) -> (f
     (f64::from(MESSAGES) / pair.now.saturating_since(start).as_secs_f64(), late)
 }
 
-/// Each goal is in messages per second, for the median of five seeds. The goals come from the fastest pair of other
-/// RakNet implementations, measured with the same loss and round trip: its rate without loss, and three times its rates
-/// at 1 % and 5 %. NewReno and a loss of 20 % have no goal.
+/// Each goal is in messages per second, for the median of five seeds. The goals of DelayBased without loss, at 1 % and
+/// at 5 % come from the fastest pair of other RakNet implementations, measured with the same loss and round trip: its
+/// rate without loss, and three times its rates at 1 % and 5 %. The others are about two thirds of the measured rates.
 #[test]
-fn delay_based_message_rates_under_random_loss_meet_their_goals() {
-    for control in [DelayBased, NewReno] {
-        for (loss, goal) in [(0.0, 9_097.0), (0.01, 3.0 * 1_245.0), (0.05, 3.0 * 1_121.0), (0.2, 0.0)] {
+fn message_rates_under_random_loss_meet_their_goals() {
+    for (control, goals) in [
+        (DelayBased, [9_097.0, 3.0 * 1_245.0, 3.0 * 1_121.0, 20_000.0]),
+        (NewReno, [30_000.0, 2_800.0, 1_400.0, 900.0]),
+    ] {
+        for (loss, goal) in [0.0, 0.01, 0.05, 0.2].into_iter().zip(goals) {
             let conditions = Conditions { loss, latency: ROUND_TRIP / 2, ..Conditions::default() };
             let mut runs: Vec<_> = (0..5).map(|seed| messages(control, conditions, seed)).collect();
             runs.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -323,7 +326,7 @@ fn delay_based_message_rates_under_random_loss_meet_their_goals() {
                 "{control:?}, 20,000 messages, {:>2.0} % loss: {rate:>6.0}/s, p99 delivered after {late:?}",
                 loss * 100.0
             );
-            assert!(control == NewReno || rate >= goal, "{control:?} {loss}: {rate}");
+            assert!(rate >= goal, "{control:?} {loss}: {rate}");
         }
     }
 }

@@ -81,11 +81,16 @@ fn invalid_rates_and_samples_are_refused() {
         assert_eq!(Encoder::new(rate).err(), Some(OpusError::BitRate));
     }
     let mut encoder = Encoder::new(24_000).expect("a valid bit rate");
+    let mut decoder = Decoder::new().expect("a decoder");
     for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
         // The result is a frame or an error. The frame after it is valid again.
         let _ = encoder.encode(&[wrong; FRAME_SAMPLES], &mut [0; MAX_FRAME]);
+        let mut buffer = [0; MAX_FRAME];
+        let frame = encoder.encode(&std::array::from_fn(sound), &mut buffer).expect("encodable samples");
+        assert_eq!(frame.len(), 60, "after {wrong}");
+        decoder.play(Playback::Frame(frame), &mut [0.0; FRAME_SAMPLES]);
+        assert_eq!(decoder.malformed(), 0, "after {wrong}");
     }
-    let mut decoder = Decoder::new().expect("a decoder");
     let mut played = [1.0; FRAME_SAMPLES];
     decoder.play(Playback::Silence, &mut played);
     assert_eq!(played, [0.0; FRAME_SAMPLES]);
