@@ -163,10 +163,13 @@ pub unsafe extern "C" fn rakwire_poll_many(
             let events = unsafe { StructArray::new(events, capacity) }?;
             for at in 0..used {
                 // SAFETY: the place is in the array, and the first version of the struct has this field.
-                let message = unsafe { &mut *(&raw mut (*events.place(at)).message) };
-                if *message != 0 {
-                    endpoint.messages.release(*message)?;
-                    *message = 0;
+                let message = unsafe { &raw mut (*events.place(at)).message };
+                // SAFETY: as above.
+                let handle = unsafe { message.read() };
+                if handle != 0 {
+                    endpoint.messages.release(handle)?;
+                    // SAFETY: as above.
+                    unsafe { message.write(0) };
                 }
             }
             let mut stored = 0;
