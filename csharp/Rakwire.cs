@@ -378,8 +378,7 @@ namespace Rakwire
         public bool DeferIncoming { get => raw.DeferIncoming != 0; set => raw.DeferIncoming = Library.Flag(value); }
         /// <summary>True if an attempt fails immediately when ICMP reports the address as unreachable. Default: true.</summary>
         public bool HearsUnreachable { get => raw.HearsUnreachable != 0; set => raw.HearsUnreachable = Library.Flag(value); }
-        /// <summary>The time without a datagram from the peer after which a connection with unacknowledged data is
-        /// lost. Default: 10,000.</summary>
+        /// <summary>The time without a datagram after which a connection with unacknowledged data is lost. Default: 10,000.</summary>
         public uint TimeoutMs { get => raw.TimeoutMs; set => raw.TimeoutMs = value; }
         /// <summary>The interval between pings on a connection. 0: no pings. Default: 5,000.</summary>
         public uint PingIntervalMs { get => raw.PingIntervalMs; set => raw.PingIntervalMs = value; }
@@ -391,8 +390,7 @@ namespace Rakwire
         public uint UnreliableTimeoutMs { get => raw.UnreliableTimeoutMs; set => raw.UnreliableTimeoutMs = value; }
         /// <summary>The interval between transmissions of the first request of an attempt. Default: 500.</summary>
         public uint ConnectIntervalMs { get => raw.ConnectIntervalMs; set => raw.ConnectIntervalMs = value; }
-        /// <summary>The number of retransmissions of the first request of an attempt, 1 to 255; clamped to 3 to 254.
-        /// Default: 12.</summary>
+        /// <summary>The number of retransmissions of the first request, 1 to 255; clamped to 3 to 254. Default: 12.</summary>
         public uint ConnectAttempts { get => raw.ConnectAttempts; set => raw.ConnectAttempts = value; }
         /// <summary>The number of parts of a split message between progress events. Default: 0, no events.</summary>
         public uint ProgressInterval { get => raw.ProgressInterval; set => raw.ProgressInterval = value; }
@@ -484,8 +482,7 @@ namespace Rakwire
 
         /// <summary>The maximum duration of the attempt. 0: limited only by <see cref="Attempts"/>.</summary>
         public uint ConnectTimeoutMs { get => raw.ConnectTimeoutMs; set => raw.ConnectTimeoutMs = value; }
-        /// <summary>The time without a datagram from the peer after which this connection is lost while it has
-        /// unacknowledged data.</summary>
+        /// <summary>The time without a datagram after which this connection is lost if it has unacknowledged data.</summary>
         public uint TimeoutMs { get => raw.TimeoutMs; set => raw.TimeoutMs = value; }
         /// <summary>The interval between transmissions of the first request.</summary>
         public uint IntervalMs { get => raw.IntervalMs; set => raw.IntervalMs = value; }
@@ -717,12 +714,10 @@ namespace Rakwire
         ulong handle;
         const int Batch = 64;
         readonly int thread = Environment.CurrentManagedThreadId;
-        /// <summary>The events of the last call of the library, their number, and the index of the last polled one. A
-        /// call costs more than an event, so one call takes several.</summary>
+        /// <summary>The events of the last call, which takes several because it is slow, and the last polled one.</summary>
         readonly NativeEvent[] events = new NativeEvent[Batch];
         int taken, at;
-        /// <summary>The number of polled events, and true if the bytes of the last one were kept or the endpoint was
-        /// closed.</summary>
+        /// <summary>The number of polled events, and true if the bytes of the last one were kept or freed.</summary>
         internal ulong polls;
         internal bool isTaken;
 
@@ -816,11 +811,9 @@ namespace Rakwire
         /// <summary>Takes the next event, and ends the use of the bytes of the previous one. Returns false if there is none.</summary>
         public bool Poll(out EndpointEvent next)
         {
-            bool found = at + 1 < taken && thread == Environment.CurrentManagedThreadId;
-            if (found)
-                at++;
-            else
-                found = TakeEvents();
+            bool isWaiting = at + 1 < taken && thread == Environment.CurrentManagedThreadId;
+            bool found = isWaiting || TakeEvents();
+            at = isWaiting ? at + 1 : 0;
             isTaken = false;
             next = new EndpointEvent(this, ++polls);
             return found;
@@ -833,7 +826,6 @@ namespace Rakwire
             fixed (NativeEvent* first = events)
                 found = Library.Check(Native.rakwire_poll_many(handle, first, (UIntPtr)taken, (UIntPtr)Batch));
             taken = found;
-            at = 0;
             return found > 0;
         }
 
@@ -994,8 +986,7 @@ namespace Rakwire
                     (byte)reliability, channel, (byte)priority));
         }
 
-        /// <summary>Sets the time without a datagram from the peer after which a connection with unacknowledged data
-        /// is lost.</summary>
+        /// <summary>Sets the time without a datagram after which a connection with unacknowledged data is lost.</summary>
         public void SetTimeout(Connection connection, uint timeoutMs) =>
             Library.Check(Native.rakwire_set_timeout(handle, connection.Id, timeoutMs));
 

@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rakwire::endpoint::{ConnectionId, Event};
 use rakwire_native::{Delivery, Endpoint, Options, RakNet, polled};
 
-use super::LENGTH;
+use super::work::LENGTH;
 
 const MESSAGE: [u8; LENGTH] = [0x86; LENGTH];
 /// The client that connects. Any free port is used.

@@ -6,6 +6,7 @@
 pub(crate) mod client;
 mod door;
 mod table;
+mod work;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,19 +14,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use serde::Serialize;
 
 use self::door::Door;
 use self::table::Report;
+use self::work::{Measured, Work};
 use crate::pairing::itself;
 use crate::process::{Cores, Program};
 use crate::{environment, publish, report};
 
 const BEGIN: &str = "<!-- figures: written by `cargo xtask bench doors --publish` -->";
-/// The length of a message in bytes.
-const LENGTH: usize = 64;
-/// The number of messages in flight when the rate of messages is measured.
-const WINDOW: usize = 256;
 /// The seconds beyond the measured time that a program may take, for its start and its warm-up.
 const START: Duration = Duration::from_secs(30);
 
@@ -44,36 +41,6 @@ pub(crate) struct Options {
     /// The path of the report, by default target/bench/doors.json, and doors-quick.json beside it for a quick measurement
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-}
-
-/// The messages in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Work {
-    /// One message: the rate is the number of round trips.
-    RoundTrips,
-    Messages,
-}
-
-impl Work {
-    const ALL: [Self; 2] = [Self::RoundTrips, Self::Messages];
-
-    const fn window(self) -> usize {
-        match self {
-            Self::RoundTrips => 1,
-            Self::Messages => WINDOW,
-        }
-    }
-}
-
-/// The result of one run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-struct Measured {
-    work: Work,
-    /// Echoes per second.
-    rate: f64,
-    /// The CPU time of the client per echo in microseconds.
-    cpu_us: f64,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::door::Door;
-use super::{LENGTH, Measured, WINDOW, Work};
+use super::work::{LENGTH, Measured, WINDOW, Work};
 use crate::pairing::median;
 use crate::report::{Environment, markdown, number};
 

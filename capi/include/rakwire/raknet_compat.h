@@ -1,14 +1,12 @@
 // The API names of RakNet 4 and SLikeNet, implemented by rakwire. A program that uses RakPeerInterface compiles with
 // `#include <rakwire/raknet_compat.h>` instead of the headers of either library, and connects to peers of all three libraries.
 // The names are in the namespace RakNet; SLNet is an alias of it.
-//
 // Differences from RakNet 4:
 // - There is no network thread. The peer works only while Receive() is called, so call it each frame until it returns null.
 // - A peer belongs to the thread that calls Startup(), until Shutdown(). A call on another thread fails, as its return type
 //   allows, and stops a debug build by assert(), because the peer has no locks. It has one socket.
-// - DestroyInstance() on another thread is allowed once the thread of the peer has ended, which closes the socket without
-//   notifications. While that thread is running, it stops a debug build by assert(); in other builds the socket stays open,
-//   and the connections stay until their timeouts, until that thread ends.
+// - DestroyInstance() on another thread is allowed once the thread of the peer has ended, and sends no notifications. While
+//   that thread is running, it stops a debug build by assert(); in other builds the socket stays open until the thread ends.
 // - The first byte of a message must be ID_TIMESTAMP (27) or above. RakNet also lets programs send its internal ids.
 // - CloseConnection() and Shutdown() always notify the remote. CloseConnection() also cancels connection attempts.
 // - Send() returns 0 if no connection can accept the message. RakNet returns a number and drops the message.

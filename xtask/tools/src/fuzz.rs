@@ -20,8 +20,7 @@ const FOLDER: &str = "fuzz";
 const TARGETS: [(&str, u32); 15] = [
     ("datagram", 8_000_000), ("offline", 20_000_000), ("endpoint", 15_000), ("game", 5_000), ("rabbit", 400_000),
     ("message", 400_000), ("relay", 200_000), ("awareness", 1_000_000), ("snowfight", 600), ("secure", 20_000),
-    ("front", 100_000), ("data_channels", 200_000), ("proxy", 2_000_000), ("admission", 20_000),
-    ("capi", 40_000),
+    ("front", 100_000), ("data_channels", 200_000), ("proxy", 2_000_000), ("admission", 20_000), ("capi", 40_000),
 ];
 /// The default duration of the command.
 const DEFAULT_SECONDS: u32 = 60;
