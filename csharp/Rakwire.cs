@@ -377,7 +377,7 @@ namespace Rakwire
         /// <summary>True if each new client waits for a decision of the application. Default: false.</summary>
         public bool DeferIncoming { get => raw.DeferIncoming != 0; set => raw.DeferIncoming = Library.Flag(value); }
         /// <summary>True if an attempt fails immediately when ICMP reports the address as unreachable. Default: true.</summary>
-        public bool HearsUnreachable { get => raw.HearsUnreachable != 0; set => raw.HearsUnreachable = Library.Flag(value); }
+        public bool FailOnUnreachable { get => raw.FailOnUnreachable != 0; set => raw.FailOnUnreachable = Library.Flag(value); }
         /// <summary>The time without a datagram after which a connection with unacknowledged data is lost. Default: 10,000.</summary>
         public uint TimeoutMs { get => raw.TimeoutMs; set => raw.TimeoutMs = value; }
         /// <summary>The interval between pings on a connection. 0: no pings. Default: 5,000.</summary>
@@ -1345,7 +1345,7 @@ namespace Rakwire
     unsafe struct NativeOptions
     {
         internal uint Size;
-        internal byte ProtocolVersion, OutOfBand, DeferIncoming, HearsUnreachable;
+        internal byte ProtocolVersion, OutOfBand, DeferIncoming, FailOnUnreachable;
         internal byte* BindAddress;
         internal ushort MaxIncoming, Mtu;
         internal uint MaxConnections, Blocks, MaxMessageLen, TimeoutMs, CloseTimeoutMs, HandshakeTimeoutMs, UnreliableTimeoutMs;

@@ -349,7 +349,7 @@ typedef struct {
     // 1: each new client waits for rakwire_accept(), rakwire_refuse() or rakwire_ignore(). Default: 0.
     uint8_t defer_incoming;
     // 1: a connection attempt fails immediately when ICMP reports the address as unreachable. Default: 1.
-    uint8_t hears_unreachable;
+    uint8_t fail_on_unreachable;
     // The address to bind, such as "0.0.0.0:19132" or "[::]:19132". Default: null, any IPv4 port.
     const char *bind_address;
     // The maximum number of incoming connections. Default: 0, a client.

@@ -73,7 +73,7 @@ fn defaults() -> Outcome<RakwireOptions> {
     accepted_versions.iter_mut().zip(&config.accepted_versions).for_each(|(to, from)| *to = *from);
     Ok(RakwireOptions {
         protocol_version: config.protocol_version,
-        hears_unreachable: options.fail_on_unreachable.into(),
+        fail_on_unreachable: options.fail_on_unreachable.into(),
         mtu: config.mtu,
         max_message_len: config.max_message_len,
         timeout_ms: millis(config.timeout),
@@ -130,7 +130,7 @@ fn apply_config(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
     if flag(from.out_of_band, "out_of_band")? {
         config.out_of_band = OutOfBand::Accept;
     }
-    options.fail_on_unreachable = flag(from.hears_unreachable, "hears_unreachable")?;
+    options.fail_on_unreachable = flag(from.fail_on_unreachable, "fail_on_unreachable")?;
     Ok(())
 }
 

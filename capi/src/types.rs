@@ -219,7 +219,7 @@ pub struct RakwireOptions {
     /// 1: each new client waits for rakwire_accept(), rakwire_refuse() or rakwire_ignore(). Default: 0.
     pub defer_incoming: u8,
     /// 1: a connection attempt fails immediately when ICMP reports the address as unreachable. Default: 1.
-    pub hears_unreachable: u8,
+    pub fail_on_unreachable: u8,
     /// The address to bind, such as "0.0.0.0:19132" or "[::]:19132". Default: null, any IPv4 port.
     pub bind_address: *const c_char,
     /// The maximum number of incoming connections. Default: 0, a client.
@@ -271,7 +271,7 @@ pub struct RakwireOptions {
     pub identity_key_file: *const c_char,
     /// The connect token keys that a server accepts, 32 bytes each. Default: null; clients need no token.
     pub token_keys: *const u8,
-    /// The number of keys at `token_keys`, at most 4 together with `token_key_file`.
+    /// The number of keys at `token_keys`, at most 4, or 3 with `token_key_file`.
     pub token_key_count: u32,
     /// 1: the endpoint can open secure connections. A key implies it. Default: 0.
     pub secure: u8,

@@ -201,7 +201,7 @@ static void wrong_options(void)
     OPENS(RAKWIRE_ERROR_ARGUMENT, blocks = 3);
     OPENS(RAKWIRE_ERROR_ARGUMENT, out_of_band = 2);
     OPENS(RAKWIRE_ERROR_ARGUMENT, defer_incoming = 255);
-    OPENS(RAKWIRE_ERROR_ARGUMENT, hears_unreachable = 2);
+    OPENS(RAKWIRE_ERROR_ARGUMENT, fail_on_unreachable = 2);
     OPENS(RAKWIRE_ERROR_ARGUMENT, cookies = 4);
     OPENS(RAKWIRE_ERROR_ARGUMENT, congestion = 2);
     OPENS(RAKWIRE_ERROR_ARGUMENT, trusted_proxies = "");

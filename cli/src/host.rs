@@ -170,7 +170,6 @@ pub(crate) fn millis(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// Runs in virtual time.
     #[tokio::test(start_paused = true)]
     async fn each_address_is_tried_with_a_share_of_the_remaining_time() {
         const TIMEOUT: Duration = Duration::from_secs(9);

@@ -367,10 +367,10 @@ namespace Rakwire.Tests
             Expect.True(options.PingIntervalMs == 5000 && options.OutgoingLimit == 0 && options.ConnectionIntervalMs == 0,
                 "the times and the outgoing limit have their defaults");
             Expect.Bytes(new byte[] { 6, 10, 11 }, options.AcceptedVersions);
-            Expect.True(options.HearsUnreachable && !options.OutOfBand, "the flags have their defaults");
+            Expect.True(options.FailOnUnreachable && !options.OutOfBand, "the flags have their defaults");
             options.Guid = 77;
-            options.HearsUnreachable = false;
-            Expect.True(!options.HearsUnreachable, "a flag can be cleared");
+            options.FailOnUnreachable = false;
+            Expect.True(!options.FailOnUnreachable, "a flag can be cleared");
             using (var endpoint = new Endpoint(options))
                 Expect.Equal(77ul, endpoint.Guid);
             Expect.Equal("0.1.0", Library.Version);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::trace::{Entry, Trace};
 
-/// A difference in a stream of a peer.
+/// A difference between two traces in one stream of a peer: its results, its events or its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The name of the script.

@@ -113,7 +113,7 @@ impl<'a> Traffic<'a> {
         found.map(|(_, send)| send.reliability)
     }
 
-    /// Returns how the messages from one peer to another on a channel can overtake each other.
+    /// Returns whether the messages from one peer to another on a channel can overtake each other, and the last one.
     #[must_use]
     pub fn sequenced(&self, from: usize, to: usize, channel: u8) -> Sequenced {
         let of_channel =

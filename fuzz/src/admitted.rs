@@ -221,7 +221,7 @@ impl World {
         if step.flags & 64 != 0 {
             self.look(&request, token.as_ref());
         } else {
-            self.come(&request, target, token.as_ref(), true);
+            self.request_slot(&request, target, token.as_ref(), true);
         }
     }
 
@@ -234,18 +234,24 @@ impl World {
                 headers.append(name, value);
             }
         }
-        let is_page = step.flags & 8 != 0;
-        if is_page {
+        let is_origin_allowed = step.flags & 8 != 0;
+        if is_origin_allowed {
             headers.insert(ORIGIN, HeaderValue::from_static("https://game.example"));
         }
         let client = SocketAddr::new(address(step.flags >> 4), 5);
         let request = Request::from_http(client, &headers, &String::from_utf8_lossy(query));
         let target = request.target.clone().unwrap_or_default();
-        self.come(&request, &target, None, is_page);
+        self.request_slot(&request, &target, None, is_origin_allowed);
     }
 
-    /// Requests a slot for a client, and checks the result. `is_page` is true if the origin of the page is allowed.
-    fn come(&mut self, request: &Request, target: &str, token: Option<&Issued>, is_page: bool) {
+    /// Requests a slot for a client, and checks the result. `is_origin_allowed` is that of the page.
+    fn request_slot(
+        &mut self,
+        request: &Request,
+        target: &str,
+        token: Option<&Issued>,
+        is_origin_allowed: bool,
+    ) {
         let ip = request.client.ip().to_canonical();
         match self.attempt(request) {
             Ok(grant) => self.on_admitted(grant, ip, target, token),
@@ -253,7 +259,7 @@ impl World {
                 assert!(clients::is_banned(ip), "{ip} was refused as banned, but is not");
             }
             Err(Refusal::Forbidden(Forbidden::Origin)) => {
-                assert!(!is_page, "a page with an allowed origin was refused for its origin")
+                assert!(!is_origin_allowed, "a page with an allowed origin was refused for its origin")
             }
             Err(Refusal::Close(CloseReason::AddressLimit(text))) => {
                 let shares = Shares::of(self.clients.iter().map(|client| client.ip));

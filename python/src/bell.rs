@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_returns_false_after_the_bell_has_ended() {
+    fn wait_returns_false_after_the_bell_is_closed() {
         let (bell, listener) = Bell::new().expect("a pair of sockets");
         assert!(listener.wait(SHORT).expect("a socket"), "a timeout must return true");
         Waker::from(Alarm::new(Arc::clone(&bell), 1)).wake();

@@ -138,7 +138,7 @@ pub enum TargetSyntaxError {
     #[error("write the address as HOST:PORT, as in game=127.0.0.1:19132 or game=[::1]:19132")]
     Address,
     /// The port is not a number from 1 to 65535.
-    #[error("end the address in a port from 1 to 65535, as in game=127.0.0.1:19132")]
+    #[error("end the address with a port from 1 to 65535, as in game=127.0.0.1:19132")]
     Port,
 }
 

@@ -344,7 +344,7 @@ test("the unread messages of a client are limited even if a server has a plugin"
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Creates a server without UDP and WebAssembly. Each slot in `readable` reports the next of its `events`. */
+/** Creates a server without UDP and WebAssembly. `happen(slot)` delivers the next of the slot's `events`. */
 function playedServer(events) {
   const readable = [];
   const all = { handle: () => undefined, handleTimeout: () => undefined, pollTransmit: () => undefined, pollTimeout: () => Infinity, free: () => freed.push("server") };

@@ -75,7 +75,7 @@ impl Batch {
         Self { progress, next: seeds.start, end: seeds.end, running: BTreeSet::new() }
     }
 
-    /// Takes the next seed, in ascending order, so that the first failure of all seeds is found.
+    /// Takes the next seed, in ascending order, so that the reported failure is that of the lowest seed.
     pub fn begin(&mut self) -> Option<u64> {
         let seed = self.next;
         if seed >= self.end || self.progress.failure.is_some() {

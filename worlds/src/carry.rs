@@ -137,7 +137,7 @@ impl World {
                     client.up.send(self.now, frame);
                 }
             } else if datagram.len() > client.path {
-                if client.is_reported {
+                if client.reports_too_long {
                     let clock = client.host.clock(self.now);
                     client.host.peer.handle_too_large(clock, to, datagram.len());
                 }

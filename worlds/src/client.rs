@@ -61,7 +61,7 @@ pub(crate) struct Client {
     /// The longest datagram that the access network currently carries.
     pub(crate) path: usize,
     /// True if the client is notified of datagrams that are too long.
-    pub(crate) is_reported: bool,
+    pub(crate) reports_too_long: bool,
     pub(crate) nat: Nat,
     /// The address of the client's socket behind the router.
     pub(crate) inside: SocketAddr,
@@ -103,7 +103,7 @@ impl Client {
             last_end: String::new(),
             up,
             down,
-            is_reported: false,
+            reports_too_long: false,
             nat,
             inside: ([192, 168, number, 2], 5_000).into(),
             number,

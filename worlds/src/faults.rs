@@ -111,9 +111,9 @@ impl World {
                 client.down.set_conditions(conditions);
                 lasts
             }
-            FaultKind::NarrowPath { path, is_reported, lasts } => {
+            FaultKind::NarrowPath { path, reports_too_long, lasts } => {
                 client.path = client.path.min(path);
-                client.is_reported = is_reported;
+                client.reports_too_long = reports_too_long;
                 lasts
             }
             FaultKind::ClientStall { lasts } => return client.host.stall(now + lasts),

@@ -80,7 +80,7 @@ pub enum FaultKind {
         /// The longest UDP payload in bytes.
         path: usize,
         /// True if the client is notified of datagrams that are too long.
-        is_reported: bool,
+        reports_too_long: bool,
         /// The duration.
         lasts: Duration,
     },
@@ -303,7 +303,7 @@ impl Fault {
             1 => FaultKind::BadNetwork { conditions: draw_conditions(random, 30), lasts },
             2 => FaultKind::NarrowPath {
                 path: 600 + random.below(800) as usize,
-                is_reported: random.below(2) == 0,
+                reports_too_long: random.below(2) == 0,
                 lasts,
             },
             3 => FaultKind::NewAddress,

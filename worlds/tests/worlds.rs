@@ -125,7 +125,7 @@ fn a_batch_continues_from_the_first_unfinished_world() {
 }
 
 #[test]
-fn a_short_soak_keeps_its_guarantees_with_flat_memory() {
+fn a_short_soak_keeps_its_guarantees_and_its_memory_constant() {
     // Other tests of this process allocate at the same time, so the heap is not compared.
     let mut reported = 0;
     let quarters = soak(0, Duration::from_secs(486), None, &|| 0, &mut |_| reported += 1);

@@ -39,7 +39,7 @@ pub fn matrix(shell: &Shell) -> Result<()> {
     publish(shell, MATRIX_PAGE, &found)
 }
 
-/// Builds the rakwire peer within the whole workspace, so that cargo rebuilds nothing with fewer features.
+/// Builds the rakwire peer with the features of the whole workspace, so that cargo uses what it has built.
 pub fn build_peer(shell: &Shell) -> Result<()> {
     shell.cmd("cargo", ["build", "--workspace", "--bin", "rakwire-peer"]).run()
 }

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_run_with_the_ports_of_this_run() {
+    fn ports_in_commands_are_replaced_by_free_ports() {
         let shell = Shell::new().unwrap();
         let here = Here(vec![(":8080".to_owned(), ":4711".to_owned())]);
         let run = |body: &str, printed: &str| {

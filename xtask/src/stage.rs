@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_are_found_once_in_the_order_of_the_table() {
+    fn selected_stages_are_unique_and_in_the_order_of_the_table() {
         let wanted = ["slow", "good", "slow"].map(str::to_owned);
         assert_eq!(names(&find(&stages(), &wanted).unwrap()), ["good", "slow"]);
         assert!(find(&stages(), &[]).is_err());

@@ -81,7 +81,7 @@ struct Task<D> {
     delivery: Delivery,
     from_application: mpsc::Receiver<Vec<u8>>,
     to_application: mpsc::Sender<Vec<u8>>,
-    /// The next message, for which the library had no capacity yet.
+    /// The message that the library refused because its queue was full. It is sent again later.
     waiting: Option<Vec<u8>>,
 }
 

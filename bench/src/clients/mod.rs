@@ -34,7 +34,7 @@ pub(crate) enum Role {
         #[arg(long, default_value_t = 1)]
         shards: usize,
     },
-    /// The server and all clients, which alternate
+    /// The server and all clients in one process, in turns
     Alternate {
         #[arg(long)]
         clients: u16,

@@ -17,7 +17,7 @@ const FOLDER: &str = "target/doors";
 pub(super) enum Door {
     /// The polled endpoint of rakwire-native.
     Native,
-    /// The endpoint of rakwire-native with tasks.
+    /// The asynchronous endpoint of rakwire-native, for programs with tokio tasks.
     NativeTasks,
     C,
     Dotnet,

@@ -7,12 +7,13 @@ pub(super) const LENGTH: usize = 64;
 /// The number of messages in flight when the rate of messages is measured.
 pub(super) const WINDOW: usize = 256;
 
-/// The messages in flight.
+/// The workload of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Work {
-    /// One message: the rate is the number of round trips.
+    /// One message in flight: the rate is the number of round trips.
     RoundTrips,
+    /// A window of messages in flight.
     Messages,
 }
 

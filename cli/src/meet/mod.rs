@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// The router to ask for a port, if it is not that of the default route
     #[arg(long, value_name = "IP", requires = "map_port")]
     gateway: Option<Ipv4Addr>,
-    /// Time to wait for the facilitator, for the other machine, and for its echo
+    /// Time limit for each of: the facilitator, the other machine, and its echo
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = host::seconds)]
     timeout: Duration,
 }

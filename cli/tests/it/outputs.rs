@@ -31,7 +31,7 @@ fn status(arguments: &[&str], kind: &str) -> Option<i32> {
     command.status().expect("a program").code()
 }
 
-/// A panic would exit with status 101, and a signal with none.
+/// A panic exits with status 101, and a program that is ended by a signal has no exit status.
 #[test]
 fn no_command_panics_when_its_output_cannot_be_written() {
     let echo = Server::start(program(), &["echo", "--listen", "127.0.0.1:0"], "listening on ");

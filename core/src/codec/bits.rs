@@ -310,7 +310,7 @@ impl<'a, O: Order> BitReader<'a, O> {
         number
     }
 
-    /// Returns eight bytes as a window, from the byte that contains the next bit on, padded with zeros.
+    /// Returns the eight bytes that start with the byte of the next bit, padded with zeros.
     #[inline(always)]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or(&[]);

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permanent_limit_that_does_not_occur_is_a_finding() {
+    fn a_permanent_limit_that_was_not_observed_is_reported() {
         let mut cells = [cell("loss", "pass", "")];
         assert_eq!(apply(&[limit(false)], &mut cells).len(), 1);
         assert_eq!(cells[0].verdict, "pass");

@@ -76,7 +76,7 @@ impl Deferred {
         Some(client)
     }
 
-    /// Removes the request of a waiting client. The protocol's next query returns `decision`.
+    /// Removes the request of a waiting client, and stores `decision` for the protocol's next query about it.
     pub(crate) fn take(&self, remote: SocketAddr, decision: Decision) -> Option<Box<[u8]>> {
         let mut inner = self.lock();
         let request = inner.waiting.remove(&remote)?;

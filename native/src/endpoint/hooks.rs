@@ -449,7 +449,7 @@ fn is_running(is_meant: impl FnMut(&Running) -> bool) -> bool {
     RUNNING.try_with(|all| all.borrow().iter().any(is_meant)).unwrap_or(false)
 }
 
-/// Returns true if locking the endpoint with this hook would deadlock here.
+/// Returns true if locking the endpoint with this hook would deadlock, because this thread is running one of its hooks.
 pub(crate) fn forbids(hook: Option<HookId>) -> bool {
     is_running(|running| match running {
         Running::With(_) => true,

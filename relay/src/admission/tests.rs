@@ -328,7 +328,7 @@ async fn a_target_moves_despite_concurrent_discovery() {
 }
 
 #[tokio::test]
-async fn clients_keep_counting_across_a_reload() {
+async fn connected_clients_count_toward_the_limit_after_a_reload() {
     let limit = |max| move |config: &mut Config| config.limits.max_clients = max;
     let admission = admission(limit(2)).await;
     let connected = [(); 2].map(|()| admission.admit(&request("192.0.2.1", "target=game")).unwrap());

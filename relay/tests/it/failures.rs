@@ -173,7 +173,7 @@ fn startup_failures_are_explained() {
 }
 
 #[tokio::test]
-async fn absent_game_servers_and_stores_are_logged_and_counted() {
+async fn unreachable_game_servers_and_stores_are_logged_and_counted() {
     let (_closed, closed) = closed_port();
     let (_store, store) = reserve_port();
     let more = ["--target", &format!("raw={closed}"), "--discover", &format!("redis://{store}/")];

@@ -6,8 +6,8 @@ use super::changes::Gaps;
 /// queued. On long paths the limit is the shortest round-trip time itself, because a lost acknowledgement delays the
 /// next one by as much.
 const QUEUEING_LIMIT: u32 = 8;
-/// The number of ticks beyond the round-trip limit for which acknowledgements may be missing. A page that draws few
-/// frames rarely sends acknowledgements.
+/// An acknowledgement that is overdue by more than this number of ticks counts as a queue. A page that draws few frames
+/// rarely sends acknowledgements.
 const MAX_SILENCE: u32 = 30;
 /// The number of ticks after which a probe snapshot is sent while earlier snapshots are unacknowledged.
 ///

@@ -322,7 +322,7 @@ fn player_without_an_object_cannot_throw() {
 }
 
 #[test]
-fn player_falls_at_the_third_hit() {
+fn player_dies_at_the_third_hit() {
     let mut world = players_at([at(0.0, 0.0), at(6.0, 0.0)]);
     for id in 1..=3 {
         assert_eq!(player(&world, B).health, 4 - id);

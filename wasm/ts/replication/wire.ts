@@ -190,7 +190,7 @@ export function encodeClasses(fingerprint: bigint): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Reads the fingerprint from a message of the server that has no tick; `undefined` if it is invalid. */
+/** Reads the fingerprint of the classes from a server message, which then has no tick; `undefined` if it is invalid. */
 export function readFingerprint(bytes: Uint8Array): bigint | undefined {
   const { buffer, byteOffset, length } = bytes;
   return length === HEADER + FINGERPRINT ? new DataView(buffer, byteOffset, length).getBigUint64(HEADER) : undefined;

@@ -197,7 +197,7 @@ export function isLoss({ code, reason }: CarrierClose): boolean {
   return code === LOST || code === UNRESPONSIVE || (BY_PROXIES.includes(code) && !BY_THE_RELAY.includes(reason));
 }
 
-/** Returns true if another attempt to continue the flow may succeed after an attempt that ended with this close. */
-export function mayComeBack(close: CarrierClose): boolean {
+/** Returns true if the flow may be resumed by a later attempt, after an attempt that ended with this close. */
+export function canRetryResume(close: CarrierClose): boolean {
   return isLoss(close) || LATER.includes(close.code);
 }

@@ -7,7 +7,7 @@ import type { Timers } from "../waits.js";
 import { PLATFORM_TIMERS } from "../waits.js";
 import { fetchAnnounced } from "./announced.js";
 import type { Announced, Carrier, CarrierClose, CarrierEvents, CarrierName, TransportEnd } from "./carrier.js";
-import { describeClose, isLoss, LONGEST_DATAGRAM, LOST, lost, mayComeBack } from "./carrier.js";
+import { describeClose, isLoss, LONGEST_DATAGRAM, LOST, lost, canRetryResume } from "./carrier.js";
 import type { Flow } from "./flow.js";
 import {
   ATTACHED,
@@ -512,7 +512,7 @@ export class RelayTransport implements Transport {
     } else if (state.kind === LOST_CARRIER && close.code === TOKEN_REFUSED) {
       // A client with a valid secret needs no token, so the refused token means that the relay has forgotten the flow.
       this.#endUnknownFlow();
-    } else if (state.kind === LOST_CARRIER && mayComeBack(close)) {
+    } else if (state.kind === LOST_CARRIER && canRetryResume(close)) {
       this.#state = { ...state, race: undefined, next: undefined };
       this.#retry(close);
     } else {

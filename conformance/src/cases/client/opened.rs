@@ -50,8 +50,8 @@ pub(super) const HOSTILE: &[Case] = &[
     client(3040, "ids-of-requests-inside", MUST, "message-ids", "The client drops request 1 (05) and request 2 (07) in a connection, and the connection stays open.", requests_inside, Fault::DiesOfId(id::REQUEST_1)),
 ];
 
-/// Opens a connection, and does not acknowledge new incoming connection (13). Returns the message and its datagram
-/// number.
+/// Opens a connection, and does not acknowledge the message NEW_INCOMING_CONNECTION (13). Returns the message and
+/// its datagram number.
 fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let (mut session, _) = context.requested()?;
     session.acknowledges = false;

@@ -22,20 +22,30 @@ const MAX_SPURIOUS_BACKOFF: u8 = 10;
 const MAX_STREAM_TIMEOUT: u32 = 2_000_000;
 
 /// The maximum interval that is not measured: before the first RTT sample, and after timeouts without an
-/// acknowledgement.
+/// acknowledgement, in microseconds.
 ///
 /// RFC 6298, section 2.1 also starts with one second. A longer minimum takes precedence.
-const MAX_UNMEASURED: Duration = Duration::from_secs(1);
+const MAX_UNMEASURED: u32 = 1_000_000;
 
-/// The maximum retransmission timeout over datagrams. A longer resend interval takes precedence.
-const MAX_TIMEOUT: Duration = Duration::from_secs(4);
+/// The maximum retransmission timeout over datagrams in microseconds. A longer resend interval takes precedence.
+const MAX_TIMEOUT: u32 = 4_000_000;
 
 /// Returns the maximum retransmission timeout over datagrams in microseconds, if the connection is lost after `timeout`
 /// without packets.
 ///
 /// Three retransmissions fit into a timeout of four seconds or more, and two into a shorter one.
-fn longest_interval(timeout: Duration) -> u32 {
-    micros((timeout / 4).clamp(MAX_UNMEASURED, MAX_TIMEOUT).min(timeout / 3))
+fn longest_interval(timeout: u32) -> u32 {
+    (timeout / 4).clamp(MAX_UNMEASURED, MAX_TIMEOUT).min(timeout / 3)
+}
+
+/// Returns the minimum and the maximum of an interval in microseconds. The minimum takes precedence.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn bounds(resend: ResendInterval) -> (u32, u32) {
+    let (min, max) = match resend {
+        ResendInterval::AtLeast(interval) => (interval, Duration::MAX),
+        ResendInterval::Measured { min, max } => (min, max),
+    };
+    (micros(min).max(1), micros(max))
 }
 
 /// The smoothed round-trip time and its variation in microseconds (RFC 6298, section 2).
@@ -50,8 +60,6 @@ pub(super) struct RttEstimator {
     doubled_at: Instant,
     /// The time of the last sample.
     sampled_at: Instant,
-    /// Set if no chunk has yielded a sample for a connection timeout: the RTT may have become much longer.
-    is_outdated: bool,
 }
 
 impl RttEstimator {
@@ -59,7 +67,6 @@ impl RttEstimator {
     pub(super) fn on_sample(&mut self, now: Instant, sent_at: Instant) {
         self.sample(now.micros_since(sent_at));
         self.sampled_at = now;
-        self.is_outdated = false;
         if sent_at >= self.doubled_at {
             self.spurious_backoff = 0;
         }
@@ -73,7 +80,6 @@ impl RttEstimator {
         if now >= self.doubled_at.plus_micros(self.interval(resend, timeout)) {
             self.spurious_backoff = (self.spurious_backoff + 1).min(MAX_SPURIOUS_BACKOFF);
             self.doubled_at = now;
-            self.is_outdated = self.sampled_at + timeout <= now;
         }
     }
 
@@ -110,25 +116,16 @@ impl RttEstimator {
     /// Returns the resend interval in microseconds over a path whose losses are only presumed. The connection is lost
     /// after `timeout` without packets.
     pub(super) fn interval(&self, resend: ResendInterval, timeout: Duration) -> u32 {
-        let longest = longest_interval(timeout);
-        let shortest = self.shortest_interval(resend);
-        let most = match resend {
-            ResendInterval::AtLeast(_) => longest.max(shortest),
-            ResendInterval::Measured { min, max } => longest.min(micros(max)).max(micros(min)).max(1),
-        };
-        let plain = shortest.max(self.variable());
-        plain.saturating_mul(1 << self.spurious_backoff).min(self.longest_doubled(plain)).min(most)
-    }
-
-    /// Returns the bound of `plain` after spurious retransmissions in microseconds.
-    ///
-    /// A duplicate on the path counts as a spurious retransmission. The bound is therefore longer than a second only if
-    /// the RTT is long or unknown.
-    fn longest_doubled(&self, plain: u32) -> u32 {
-        if self.srtt == 0 || self.is_outdated {
-            return u32::MAX;
+        let (min, max) = bounds(resend);
+        let plain = self.shortest_interval(resend).max(self.variable());
+        let timeout = micros(timeout);
+        let mut longest = longest_interval(timeout).min(max);
+        // A duplicate on the path also counts as a spurious retransmission. The interval is therefore doubled beyond a
+        // second only if the RTT is long, or if no chunk has yielded a sample for a connection timeout.
+        if self.srtt != 0 && self.doubled_at.micros_since(self.sampled_at) < timeout {
+            longest = longest.min(self.variable().saturating_mul(4).max(MAX_UNMEASURED));
         }
-        self.variable().saturating_mul(4).max(micros(MAX_UNMEASURED)).max(plain)
+        plain.saturating_mul(1 << self.spurious_backoff).min(longest).max(min)
     }
 
     /// Returns the resend interval in microseconds if a loss is known, or if there is no time to wait for the
@@ -139,16 +136,13 @@ impl RttEstimator {
 
     /// Returns the shortest interval in microseconds after `backoff` timeouts without an acknowledgement.
     fn interval_after(&self, resend: ResendInterval, backoff: u8) -> u32 {
-        match resend {
-            ResendInterval::AtLeast(interval) => micros(interval).max(1),
-            ResendInterval::Measured { min, max } => {
-                let max = micros(max.min(MAX_UNMEASURED));
-                let plain = if self.srtt == 0 { max } else { self.variable() };
-                let waited = plain.saturating_mul(1 << backoff);
-                // Contradictory bounds must not panic: the minimum takes precedence.
-                waited.min(max).max(micros(min)).max(1)
-            }
+        let (min, max) = bounds(resend);
+        if matches!(resend, ResendInterval::AtLeast(_)) {
+            return min;
         }
+        let max = max.min(MAX_UNMEASURED);
+        let plain = if self.srtt == 0 { max } else { self.variable() };
+        plain.saturating_mul(1 << backoff).min(max).max(min)
     }
 
     /// Returns the retransmission timeout of RFC 6298, section 2, in microseconds, without its bounds.

@@ -305,7 +305,7 @@ fn a_challenge_for_one_server_is_not_answered_by_another() {
 /// A malicious server starts its own handshake with a second server. It can neither present the client's identity
 /// there, nor pass the second server's answer to the client.
 #[test]
-fn identities_and_answers_are_bound_to_their_server() {
+fn handshake_proofs_cannot_be_relayed_to_another_server() {
     let mut stage = Stage::with_identity();
     let (for_attacker, ..) = stage.answered();
     let (identity, proof) = (for_attacker.identity, for_attacker.proof);

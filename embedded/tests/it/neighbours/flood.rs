@@ -18,7 +18,8 @@ const BURST: usize = 32;
 /// socket that accepts only the first pings of a burst also receives it.
 const ONE_OF: usize = BURST - 1;
 
-/// Sends as many pings to machine 2 as it can receive, with the addresses of machine 1 and of unreachable hosts.
+/// Floods machine 2 with pings, faster than it can read them. Their forged source addresses are those of machine 1 and of
+/// unreachable hosts.
 async fn flood(net: Net) {
     let absent = (ABSENT..=u8::MAX - 1).flat_map(|absent| iter::repeat_n(1, ONE_OF - 1).chain([absent]));
     for (number, from) in (1_usize..).zip(absent.cycle()) {

@@ -148,7 +148,7 @@ fn peer_that_left_is_not_tried_again() {
 /// A peer that disconnects from this member but remains connected to another one is tried until that connection
 /// closes too. If the peer has timed out here, the report that it left the other member does not count.
 #[test]
-fn peer_that_left_is_tried_while_connected_to_another_member() {
+fn departed_peer_is_retried_until_it_leaves_all_members() {
     let from = Instant::ZERO + Duration::from_secs(1);
     let ids = connections::<RakNet>(2);
     for (reason, rest) in [(DisconnectReason::Remote, 0..=0), (DisconnectReason::Lost, 5..=12)] {

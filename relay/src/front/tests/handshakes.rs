@@ -206,7 +206,7 @@ pub(super) fn seasoning(bench: &mut Bench, from: SocketAddr) -> [u8; 4] {
 }
 
 #[test]
-fn a_salt_leaves_no_state_and_the_answer_opens_a_flow() {
+fn a_salt_creates_no_state_and_a_valid_seasoning_opens_a_flow() {
     let mut bench = bench();
     let from = client_address(1);
     let answer = seasoning(&mut bench, from);

@@ -265,7 +265,7 @@ impl BlackHoleDetector {
         };
     }
 
-    /// Returns the class of datagrams that the path does not carry, once that is certain.
+    /// Returns the detected black hole: large or oversized datagrams are lost. Returns `None` while that is uncertain.
     #[inline]
     pub(super) fn detected(&self) -> Option<BlackHole> {
         let is_suspected = u32::from(self.rounds.max(self.oversized_rounds)) > LOST_ROUNDS;

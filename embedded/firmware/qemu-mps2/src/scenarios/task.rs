@@ -1,4 +1,4 @@
-//! The scenarios.
+//! The task that runs a scenario in the emulated board.
 
 use core::net::SocketAddrV4;
 
