@@ -401,7 +401,7 @@ typedef struct {
     const char *identity_key_file;
     // The connect token keys that a server accepts, 32 bytes each. Default: null; clients need no token.
     const uint8_t *token_keys;
-    // The number of keys at `token_keys`, at most 4 together with `token_key_file`.
+    // The number of keys at `token_keys`, at most 4, or 3 with `token_key_file`.
     uint32_t token_key_count;
     // 1: the endpoint can open secure connections. A key implies it. Default: 0.
     uint8_t secure;
